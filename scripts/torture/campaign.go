@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,14 +62,11 @@ func (c *campaign) run() (failed int, err error) {
 	if c.known, err = parseKnown(names); err != nil {
 		return 0, err
 	}
-	dir, err := os.MkdirTemp("", "torture-")
-	if err != nil {
-		return 0, fmt.Errorf("make a directory: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	if c.cast, err = stage.Build(".", dir, c.bin); err != nil {
+	var tidy func()
+	if c.cast, tidy, err = stage.Cast("torture", c.bin); err != nil {
 		return 0, err
 	}
+	defer tidy()
 	if c.cgroup, err = stage.MakeCgroup(fmt.Sprintf("torture-%d", os.Getpid())); err != nil {
 		return 0, err
 	}
@@ -365,15 +361,10 @@ func (c *campaign) one(ctx context.Context, k Case) Result {
 	defer stage.RemoveCgroup(dir)
 	ctx, cancel := context.WithTimeout(ctx, 6*c.bound+2*reapBound)
 	defer cancel()
-	keep := []string{filepath.Dir(self), filepath.Dir(c.bin), filepath.Dir(c.cast.Fixture)}
-	cmd := stage.Host(ctx, c.cast.Fixture, dir, keep, self, "__sandbox", k.String(), c.bin, c.cast.Fixture, c.bound.String())
+	cmd := c.cast.Host(ctx, dir, nil, self, "__sandbox", k.String(), c.bin, c.cast.Fixture, c.bound.String())
 	cmd.Env = environment(modes()[k.Mode])
 	var errs strings.Builder
 	cmd.Stderr = &errs
-	// Nobody writes to it: its end is that of this process.
-	if _, err := cmd.StdinPipe(); err != nil {
-		return broken("make a pipe", err)
-	}
 	said, err := cmd.Output()
 	var out Result
 	if err = errors.Join(err, json.Unmarshal(said, &out)); err != nil {
