@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,9 +141,12 @@ func (s *sandbox) open(id, bound string) (err error) {
 		return err
 	}
 	if s.m.engine {
-		if s.engine, err = startEngine(); err != nil {
+		l, err := net.Listen("unix", engineSocket)
+		if err != nil {
 			return err
 		}
+		s.engine = &testkit.Engine{}
+		go func() { _ = (&http.Server{Handler: s.engine, ReadHeaderTimeout: time.Minute}).Serve(l) }()
 	}
 	return s.launch()
 }
@@ -464,7 +469,12 @@ func (s *sandbox) litter() []string {
 		return nil
 	})
 	if s.engine != nil {
-		out = append(out, containersLeft(s.engine)...)
+		for _, x := range s.engine.Left() {
+			// A container without the label was made past the proxy. Where there can be no proxy, a warning says so.
+			if session := x.Labels["mcp-tether.session"]; session != "" {
+				out = append(out, "container of session "+session)
+			}
+		}
 	}
 	return out
 }
