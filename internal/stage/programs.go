@@ -26,6 +26,24 @@ func Build(root, dir, tether string) (Programs, error) {
 	return p, errors.Join(errs...)
 }
 
+// Cast builds the fixture for a program that runs in the project's directory. Its file has the name that its processes are to
+// show. tidy removes it, with the directory that it is in.
+func Cast(name, tether string) (p Programs, tidy func(), err error) {
+	dir, err := os.MkdirTemp("", name+"-")
+	if err != nil {
+		return p, nil, fmt.Errorf("make a directory: %w", err)
+	}
+	tidy = func() { _ = os.RemoveAll(dir) }
+	if p, err = Build(".", dir, tether); err == nil {
+		err = os.Rename(p.Fixture, filepath.Join(dir, name))
+	}
+	if err != nil {
+		tidy()
+	}
+	p.Fixture = filepath.Join(dir, name)
+	return p, tidy, err
+}
+
 // makeBuild builds what is shipped: the link flags are part of it.
 func makeBuild(root, out string) error {
 	if _, err := exec.LookPath("make"); err != nil {

@@ -46,19 +46,15 @@ func dispatch(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	dir, err := os.MkdirTemp("", "mcp-tether-demo-")
-	if err != nil {
-		return fmt.Errorf("make a directory: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	cast, err := build(dir)
+	cast, tidy, err := stage.Cast("demo", tether)
 	if err != nil {
 		return err
 	}
-	return compare(ctx, cast, tether)
+	defer tidy()
+	return compare(ctx, cast)
 }
 
-func compare(ctx context.Context, cast stage.Programs, tether string) error {
+func compare(ctx context.Context, cast stage.Programs) error {
 	fmt.Println("A gateway runs an MCP server, which has a worker and a helper that detaches")
 	fmt.Println("itself. The gateway is SIGKILLed, and what it started is watched.")
 
@@ -71,7 +67,7 @@ func compare(ctx context.Context, cast stage.Programs, tether string) error {
 
 	fmt.Println("\ntethered, with mcp-tether run in front of the server:")
 	// At level info mcp-tether reports how the session ended; by default it would be silent.
-	tethered, err := perform(ctx, cast, tetheredPatience, tether, "run", "--log-level=info", "--")
+	tethered, err := perform(ctx, cast, tetheredPatience, cast.Tether, "run", "--log-level=info", "--")
 	if err != nil {
 		return fmt.Errorf("tethered run: %w", err)
 	}

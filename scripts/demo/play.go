@@ -129,16 +129,6 @@ func (r *run) watch(ctx context.Context, g *stage.Gateway, patience time.Duratio
 	}
 }
 
-// build makes what plays all the parts, under a name that the log may show.
-func build(dir string) (cast stage.Programs, err error) {
-	if cast, err = stage.Build(".", dir, "none"); err == nil {
-		built := cast.Fixture
-		cast.Fixture = filepath.Join(dir, "demo")
-		err = os.Rename(built, cast.Fixture)
-	}
-	return cast, err
-}
-
 func (r run) left() (n int) {
 	for _, m := range r.members {
 		if !m.dead {

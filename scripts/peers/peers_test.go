@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -18,22 +19,17 @@ func TestTableOfPeers(t *testing.T) {
 	testkit.Long(t)
 	_, err := exec.LookPath("tini")
 	testkit.Need(t, err == nil, "tini")
-	dir := t.TempDir()
-	fixture, err := buildServer("../..", dir)
+	t.Chdir("../..") // as make does
+	cast, tidy, err := stage.Cast("server", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, tether := filepath.Join(dir, "peers"), filepath.Join(dir, "mcp-tether")
-	for out, room := range map[string]string{program: "./scripts/peers", tether: "."} {
-		build := exec.Command("go", "build", "-buildvcs=false", "-tags", "urfave_cli_no_docs", "-o", out, room)
-		build.Dir = "../.."
-		if said, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, said)
-		}
+	defer tidy()
+	program := filepath.Join(t.TempDir(), "peers")
+	if said, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "./scripts/peers").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
 	}
-	compared := exec.Command(program, "-only", "tini", "-cases", strings.Join(tried, ","), tether)
-	compared.Dir = "../.."
-	out, err := compared.CombinedOutput()
+	out, err := exec.Command(program, "-only", "tini", "-cases", strings.Join(tried, ","), cast.Tether).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -44,7 +40,7 @@ func TestTableOfPeers(t *testing.T) {
 	}
 	// A wrapper that kills at once loses the answer: it could be lost elsewhere, too.
 	hasty := `exec 3<&0; "$@" <&3 & trap "kill -9 $!" TERM; wait`
-	out, err = exec.Command(program, playArg, fixture, "term-in-flight", "", "sh", "-c", hasty, "hasty").Output()
+	out, err = exec.Command(program, playArg, cast.Fixture, "term-in-flight", "", "sh", "-c", hasty, "hasty").Output()
 	if err != nil || !strings.HasPrefix(string(out), "answer lost") {
 		t.Errorf("under a wrapper that kills: %q, %v", out, err)
 	}

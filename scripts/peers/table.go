@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -17,18 +16,14 @@ const notTried = "not tried"
 
 // compare plays each story under each wrapper, prints the table, and judges it.
 func compare(ctx context.Context, wrappers []peer, cases []story) error {
-	dir, err := os.MkdirTemp("", "peers-")
-	if err != nil {
-		return fmt.Errorf("make a directory: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	fixture, err := buildServer(".", dir)
+	cast, tidy, err := stage.Cast("server", ours)
 	if err != nil {
 		return err
 	}
+	defer tidy()
 	image := ""
 	if reachEngine() {
-		if image, err = stage.Image(fixture); err != nil {
+		if image, err = stage.Image(cast.Fixture); err != nil {
 			return err
 		}
 		defer func() { _, _ = docker("rmi", image) }()
@@ -45,7 +40,7 @@ func compare(ctx context.Context, wrappers []peer, cases []story) error {
 		if p.name != bare {
 			versions = append(versions, p.version())
 		}
-		cells := playAll(ctx, p, cases, fixture, image)
+		cells := playAll(ctx, p, cases, cast.Fixture, image)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -123,16 +118,6 @@ func playOne(ctx context.Context, p peer, c story, fixture, image string) string
 		return broken
 	}
 	return strings.TrimSpace(string(out))
-}
-
-// buildServer makes the fixture, by the name that its processes are to have in the table.
-func buildServer(root, dir string) (string, error) {
-	p, err := stage.Build(root, dir, "none")
-	server := filepath.Join(dir, "server")
-	if err == nil {
-		err = os.Rename(p.Fixture, server)
-	}
-	return server, err
 }
 
 // docker gives up on an engine that does not answer.

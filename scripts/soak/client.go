@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,39 +59,28 @@ func startClient(command []string, env ...string) (*client, error) {
 	if c.orders, err = c.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	out, w, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
-	}
+	out, w := io.Pipe()
 	c.cmd.Stdout = w
-	err = c.cmd.Start()
-	_ = w.Close()
-	if err != nil {
-		_ = out.Close()
+	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a client: %w", err)
 	}
-	go c.read(out)
 	go func() {
 		_ = c.cmd.Wait()
 		close(c.ended)
+		_ = w.Close()
 	}()
-	return c, nil
-}
-
-func (c *client) read(out *os.File) {
-	defer out.Close()
-	defer close(c.said)
-	lines := bufio.NewReader(out)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return
-		}
-		var r reply
-		if json.Unmarshal(line, &r) == nil {
+	go func() {
+		defer close(c.said)
+		lines := json.NewDecoder(out)
+		for {
+			var r reply
+			if lines.Decode(&r) != nil {
+				return
+			}
 			c.said <- r
 		}
-	}
+	}()
+	return c, nil
 }
 
 // await waits for the client's next line.

@@ -29,7 +29,7 @@ func (s *soak) startInnocents() error {
 	}
 	go func() { _ = server.Wait() }()
 	if s.image != "" {
-		id, err := exec.Command("docker", "run", "--detach", "--net=none", s.image, "/fixture", "boxed", "ignore-eof", "seconds="+longest).Output()
+		id, err := exec.Command("docker", "run", "--detach", "--net=none", s.image, "/soak", "boxed", "ignore-eof", "seconds="+longest).Output()
 		if err != nil {
 			return fmt.Errorf("start a container: %w", err)
 		}

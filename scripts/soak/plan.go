@@ -156,7 +156,7 @@ func (p plan) command(s *soak) []string {
 	_ = os.MkdirAll(p.place(), 0o700)
 	switch {
 	case p.mode.boxed:
-		return []string{"docker", "run", "-i", "--rm", "--net=none", "--label", label, s.image, "/fixture", "boxed", "mcp"}
+		return []string{"docker", "run", "-i", "--rm", "--net=none", "--label", label, s.image, "/soak", "boxed", "mcp"}
 	case p.mode.boxes && !p.mode.bare:
 		return []string{s.cast, "mcp", p.place(), "-", s.until, "plain"}
 	case p.mode.spared: // another command line, and so another host
@@ -193,9 +193,9 @@ func (p plan) call(s *soak, n int) (order any, right string) {
 	name, arguments, right := "echo", map[string]any{"message": text}, text
 	switch {
 	case p.mode.boxes:
-		how := "--detach %s /fixture boxed ignore-eof"
+		how := "--detach %s /soak boxed ignore-eof"
 		if p.number >= firstSteady {
-			how = "--rm %s /fixture tool say a b 0"
+			how = "--rm %s /soak tool say a b 0"
 		}
 		right = fmt.Sprintf("docker run --net=none --label soak.life=%d "+how, p.number, s.image)
 		name, arguments = "run", map[string]any{"text": right}

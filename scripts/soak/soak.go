@@ -119,10 +119,11 @@ func (s *soak) run(ctx context.Context) error {
 			}
 		})
 	}
-	for what, pause := range map[*func()]time.Duration{
-		ref(s.watch): time.Second, ref(s.watchBox): samplePause / 2, ref(s.sample): samplePause, ref(s.sweep): sweepPause, ref(s.look): quietPause, ref(s.keepTally): 10 * time.Second,
-	} {
-		workers.Go(func() { every(ctx, pause, *what) })
+	for _, now := range []struct {
+		pause time.Duration
+		do    func()
+	}{{time.Second, s.watch}, {samplePause / 2, s.watchBox}, {samplePause, s.sample}, {sweepPause, s.sweep}, {quietPause, s.look}, {10 * time.Second, s.keepTally}} {
+		workers.Go(func() { every(ctx, now.pause, now.do) })
 	}
 	workers.Wait()
 	s.look()
@@ -132,8 +133,6 @@ func (s *soak) run(ctx context.Context) error {
 	s.lookAtTheEnd()
 	return s.tally.save()
 }
-
-func ref(f func()) *func() { return &f }
 
 // every does something again and again until the context ends.
 func every(ctx context.Context, pause time.Duration, do func()) {

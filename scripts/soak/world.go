@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -29,22 +30,21 @@ const (
 
 // enterWorld runs the soak on a host of its own (stage.Host), with an engine beside it, and takes both away.
 func enterWorld(o options) (err error) {
-	scratch, err := os.MkdirTemp("", "soak-")
+	cast, tidy, err := stage.Cast("soak", o.bin)
 	if err != nil {
-		return fmt.Errorf("make a directory: %w", err)
+		return err
 	}
-	defer func() { _ = os.RemoveAll(scratch) }()
+	defer tidy()
 	self, err1 := os.Executable()
 	source, err2 := os.Getwd()
-	cast, err3 := stage.Build(".", scratch, o.bin)
-	group, err4 := stage.MakeCgroup(fmt.Sprintf("soak-%d", os.Getpid()))
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	group, err3 := stage.MakeCgroup(fmt.Sprintf("soak-%d", os.Getpid()))
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
 	defer stage.RemoveCgroup(group)
 	// Of the world outside they see the search path alone.
 	env := []string{"PATH=" + os.Getenv("PATH"), "PWD=" + source, "HOME=/run/home", "XDG_STATE_HOME=/run/state"}
-	engine := filepath.Join(scratch, "engine")
+	engine := filepath.Join(filepath.Dir(cast.Fixture), "engine")
 	if _, missing := exec.LookPath("dockerd"); o.engine && missing == nil {
 		out, err := exec.Command("scripts/engine", "start", engine, "docker", strconv.Itoa(os.Getpid())).CombinedOutput()
 		if err != nil {
@@ -53,12 +53,8 @@ func enterWorld(o options) (err error) {
 		defer func() { err = errors.Join(err, exec.Command("scripts/engine", "stop", engine).Run()) }()
 		env = append(env, "DOCKER_HOST=unix://"+engine+"/engine.sock")
 	}
-	cmd := stage.Host(cast.Fixture, group, []string{scratch, o.dir, source, filepath.Dir(o.bin), filepath.Dir(self)}, append([]string{self, soakRole, cast.Fixture}, os.Args[1:]...)...)
+	cmd := cast.Host(context.Background(), group, []string{o.dir, source}, append([]string{self, soakRole, cast.Fixture}, os.Args[1:]...)...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, os.Stdout, os.Stderr
-	// Nobody writes to it: its end is that of this process.
-	if _, err := cmd.StdinPipe(); err != nil {
-		return fmt.Errorf("make a pipe: %w", err)
-	}
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	if err := cmd.Start(); err != nil {

@@ -9,20 +9,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"mcp-tether/internal/testkit"
+	"mcp-tether/internal/stage"
 )
 
 // campaign is one run of this command.
@@ -34,8 +29,6 @@ type campaign struct {
 	seed   uint64
 	bound  time.Duration
 	jobs   int
-	report string
-	logs   string
 	list   bool
 	file   string
 	// knownFile lists cases that may fail (known).
@@ -46,11 +39,11 @@ type campaign struct {
 	// try runs a case once; it is one, but in tests.
 	try func(context.Context, Case) Result
 
+	cast stage.Programs
 	// cgroup is the directory below which each case gets one.
 	cgroup string
 	table  table
 	mu     sync.Mutex
-	log    *os.File
 	next   int
 	// told are the failures in words. They are repeated below the table, where a reader of a long log looks first.
 	told []string
@@ -62,18 +55,22 @@ func (c *campaign) run() (failed int, err error) {
 	if os.Geteuid() != 0 {
 		return 0, errors.New("namespaces and cgroups need root")
 	}
-	if c.known, err = readKnown(c.knownFile); err != nil {
+	names, err := listIn(c.knownFile)
+	if err != nil {
 		return 0, err
 	}
-	if c.logs != "" {
-		if err := os.MkdirAll(c.logs, 0o755); err != nil {
-			return 0, fmt.Errorf("make the directory of the logs: %w", err)
-		}
-	}
-	if c.cgroup, err = makeCgroup(); err != nil {
+	if c.known, err = parseKnown(names); err != nil {
 		return 0, err
 	}
-	defer testkit.RemoveCgroup(c.cgroup)
+	var tidy func()
+	if c.cast, tidy, err = stage.Cast("torture", c.bin); err != nil {
+		return 0, err
+	}
+	defer tidy()
+	if c.cgroup, err = stage.MakeCgroup(fmt.Sprintf("torture-%d", os.Getpid())); err != nil {
+		return 0, err
+	}
+	defer stage.RemoveCgroup(c.cgroup)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if c.only != "" {
@@ -81,12 +78,6 @@ func (c *campaign) run() (failed int, err error) {
 	}
 	if err := c.control(ctx); err != nil {
 		return 0, err
-	}
-	if c.report != "" {
-		if c.log, err = os.Create(c.report); err != nil {
-			return 0, err
-		}
-		defer c.log.Close()
 	}
 	read := c.cases
 	if c.file != "" {
@@ -146,7 +137,7 @@ func (c *campaign) replay(ctx context.Context) (int, error) {
 // control makes sure that a leak would be seen: a bare session must leak.
 func (c *campaign) control(ctx context.Context) error {
 	r := c.one(ctx, Case{Mode: bareMode, Ending: endGateway})
-	if r.Verdict != verdictLeak || len(r.Left) < len(helpers()) {
+	if r.Verdict != verdictLeak || len(r.Left) < len(helpers) {
 		return fmt.Errorf("a session without mcp-tether must leak, or no leak can be seen: %+v", r)
 	}
 	return nil
@@ -200,14 +191,14 @@ func (c *campaign) cases(ctx context.Context) ([]Case, error) {
 
 // listed reads the cases from a file: the first word of each line is an id.
 func (c *campaign) listed(context.Context) ([]Case, error) {
-	b, err := os.ReadFile(c.file)
+	lines, err := listIn(c.file)
 	if err != nil {
 		return nil, err
 	}
 	var out []Case
-	for line := range strings.Lines(string(b)) {
-		id, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if id == "" || id[0] == '#' || !c.filter.MatchString(id) {
+	for _, line := range lines {
+		id := strings.Fields(line)[0]
+		if !c.filter.MatchString(id) {
 			continue
 		}
 		k, err := parseCase(id)
@@ -265,7 +256,6 @@ func (c *campaign) take(k Case, r Result) {
 	defer c.mu.Unlock()
 	reason, isKnown := c.known.match(r)
 	c.table.add(k, r, isKnown)
-	c.write(r)
 	if !r.failed() {
 		return
 	}
@@ -276,24 +266,12 @@ func (c *campaign) take(k Case, r Result) {
 	c.tell(r.Verdict, r)
 }
 
-// write puts a result into the report, unless all went well.
-func (c *campaign) write(r Result) {
-	if c.log == nil || r.Verdict == verdictOK {
-		return
-	}
-	if b, err := json.Marshal(r); err == nil {
-		_, _ = c.log.Write(append(b, '\n'))
-	}
-}
-
 // each runs the cases, several at once, until the context ends. What was seen until then counts.
 func (c *campaign) each(ctx context.Context, cases []Case, done func(i int, r Result)) {
 	work := make(chan int)
 	var wait sync.WaitGroup
 	for range c.jobs {
 		wait.Go(func() {
-			// The sandbox dies with the thread that started it.
-			runtime.LockOSThread()
 			for i := range work {
 				if r := c.confirmed(ctx, cases[i]); !cutOff(ctx, r) {
 					done(i, r)
@@ -367,7 +345,7 @@ func (c *campaign) tell(how string, r Result) {
 	c.told = append(c.told, b.String())
 }
 
-// one runs a case in a sandbox of its own. Ending the sandbox's first process ends everything in it.
+// one runs a case in a sandbox of its own.
 func (c *campaign) one(ctx context.Context, k Case) Result {
 	c.mu.Lock()
 	c.next++
@@ -376,66 +354,26 @@ func (c *campaign) one(ctx context.Context, k Case) Result {
 	broken := func(what string, err error) Result {
 		return Result{Case: k.String(), Verdict: verdictBroken, Why: fmt.Sprintf("%s: %v", what, err)}
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	self, err := os.Executable()
+	if err = errors.Join(err, os.Mkdir(dir, 0o755)); err != nil {
 		return broken("make a cgroup", err)
 	}
-	defer testkit.RemoveCgroup(dir)
-	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return broken("open the cgroup", err)
-	}
-	defer unix.Close(fd)
-	r, w, err := os.Pipe()
-	if err != nil {
-		return broken("make a pipe", err)
-	}
-	defer r.Close()
+	defer stage.RemoveCgroup(dir)
 	ctx, cancel := context.WithTimeout(ctx, 6*c.bound+2*reapBound)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", "__sandbox", k.String(), c.bin, c.bound.String())
-	cmd.Env = append(environment(modes()[k.Mode]), modeVariable+"="+k.Mode)
-	if c.logs != "" {
-		cmd.Env = append(cmd.Env, logsVariable+"=1")
-	}
-	cmd.ExtraFiles = []*os.File{w}
+	cmd := c.cast.Host(ctx, dir, nil, self, "__sandbox", k.String(), c.bin, c.cast.Fixture, c.bound.String())
+	cmd.Env = environment(modes()[k.Mode])
 	var errs strings.Builder
 	cmd.Stderr = &errs
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP, Pdeathsig: syscall.SIGKILL, Setpgid: true,
-		UseCgroupFD: true, CgroupFD: fd,
-	}
-	err = cmd.Start()
-	w.Close()
-	if err != nil {
-		return broken("start the sandbox", err)
-	}
+	said, err := cmd.Output()
 	var out Result
-	decodeErr := json.NewDecoder(r).Decode(&out)
-	err = errors.Join(decodeErr, cmd.Wait())
-	if err != nil {
+	if err = errors.Join(err, json.Unmarshal(said, &out)); err != nil {
 		return broken("run the sandbox", fmt.Errorf("%w %s", err, errs.String()))
 	}
-	if err := c.keepLog(filepath.Base(dir), k, out); err != nil {
-		return broken("keep the log", err)
-	}
-	out.Log = ""
 	return out
 }
 
 // failed reports whether the case did not hold.
 func (r Result) failed() bool {
-	return r.Verdict != verdictOK && r.Verdict != verdictReaped && r.Verdict != verdictNamed && r.Verdict != verdictLate
-}
-
-// makeCgroup makes a cgroup for this campaign below the one that it is in.
-func makeCgroup() (string, error) {
-	own, err := testkit.WritableCgroup()
-	if err != nil {
-		return "", fmt.Errorf("find a cgroup: %w", err)
-	}
-	dir := filepath.Join(own, fmt.Sprintf("torture-%d", os.Getpid()))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", fmt.Errorf("make a cgroup: %w", err)
-	}
-	return dir, nil
+	return !slices.Contains([]string{verdictOK, verdictReaped, verdictNamed, verdictLate}, r.Verdict)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,45 +115,31 @@ func (c Case) Class() string {
 	return class
 }
 
+var idForm = regexp.MustCompile(`^(\w+)/(` + endGateway + "|" + endTerm + "|" + endEOF + `)/(?:kill\.([\w-]+)@([\w.]+)/)?` +
+	`(?:none|([\w-]+)\.(\w+)\.([1-9]\d*)\.(` + faultDelay + "|" + faultKillBefore + "|" + faultKillAfter + "|" + faultStop + `|E[A-Z0-9]+)(\+?))$`)
+
 func parseCase(id string) (Case, error) {
-	part := strings.Split(id, "/")
-	if len(part) < 3 || len(part) > 4 {
-		return Case{}, fmt.Errorf("case %q: want MODE/ENDING/FAULT or MODE/ENDING/kill.ROLE@MOMENT/FAULT", id)
+	m := idForm.FindStringSubmatch(id)
+	if m == nil {
+		return Case{}, fmt.Errorf("case %q: want MODE/ENDING/[kill.ROLE@MOMENT/]ROLE.CALL.N.FAULT, or none in the last one's place", id)
 	}
-	c := Case{Mode: part[0], Ending: part[1]}
+	c := Case{Mode: m[1], Ending: m[2]}
 	if _, ok := modes()[c.Mode]; !ok {
 		return Case{}, fmt.Errorf("case %q: unknown mode %q", id, c.Mode)
 	}
-	if c.Ending != endGateway && c.Ending != endTerm && c.Ending != endEOF {
-		return Case{}, fmt.Errorf("case %q: unknown ending %q", id, c.Ending)
+	if m[3] != "" {
+		c.First = &Moment{m[3], m[4]}
 	}
-	if len(part) == 4 {
-		role, at, ok := strings.Cut(strings.TrimPrefix(part[2], "kill."), "@")
-		if !ok {
-			return Case{}, fmt.Errorf("case %q: %q is no kill.ROLE@MOMENT", id, part[2])
-		}
-		c.First = &Moment{role, at}
-	}
-	last := part[len(part)-1]
-	if last == "none" {
+	if m[5] == "" {
 		return c, nil
 	}
-	f := strings.Split(last, ".")
-	if len(f) != 4 {
-		return Case{}, fmt.Errorf("case %q: %q is no ROLE.CALL.N.FAULT", id, last)
+	n, err := strconv.Atoi(m[7])
+	if err != nil {
+		return Case{}, fmt.Errorf("case %q: %w", id, err)
 	}
-	n, err := strconv.Atoi(f[2])
-	if err != nil || n < 1 {
-		return Case{}, fmt.Errorf("case %q: %q counts no call", id, f[2])
+	if _, known := errnoByName(m[8]); !known && m[8][0] == 'E' {
+		return Case{}, fmt.Errorf("case %q: unknown fault %q", id, m[8])
 	}
-	fault, persistent := strings.CutSuffix(f[3], "+")
-	if _, known := errnoByName(fault); !known && !isKind(fault) {
-		return Case{}, fmt.Errorf("case %q: unknown fault %q", id, fault)
-	}
-	c.Shot = &Shot{f[0], f[1], n, fault, persistent}
+	c.Shot = &Shot{m[5], m[6], n, m[8], m[9] != ""}
 	return c, nil
-}
-
-func isKind(fault string) bool {
-	return fault == faultDelay || fault == faultKillBefore || fault == faultKillAfter || fault == faultStop
 }

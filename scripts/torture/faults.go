@@ -3,84 +3,56 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// plausible lists the errnos with which a call can fail through no fault of its caller. The causes are scarce memory,
-// descriptors or disk, interruption, seccomp filters and older kernels. Left out are errors that would be lies about
-// the arguments (EBADF, EFAULT) or about the world (ESRCH of a living process, ECHILD with children).
+// faults are, by calls, the errnos with which those can fail through no fault of their caller. The causes are scarce
+// memory, descriptors or disk, interruption, seccomp filters and older kernels. Left out are errors that would be lies
+// about the arguments (EBADF, EFAULT) or about the world (ESRCH of a living process, ECHILD with children).
+var faults = map[string]string{
+	"openat":                  "EMFILE ENFILE ENOMEM EACCES EINTR EIO",
+	"read pread64 getdents64": "EIO EINTR ENOMEM",
+	"write pwrite64":          "ENOSPC EIO EPIPE EINTR EAGAIN",
+	"close":                   "EIO EINTR",
+	"ppoll poll":              "EINTR ENOMEM EINVAL",
+	"wait4 waitid":            "EINTR",
+	"clone fork vfork":        "EAGAIN ENOMEM",
+	"clone3":                  "EAGAIN ENOMEM ENOSYS EACCES EBUSY",
+	"execve":                  "EACCES ENOMEM EAGAIN E2BIG ETXTBSY ENFILE",
+	"pipe2 eventfd2 epoll_create1 memfd_create timerfd_create signalfd4 inotify_init1": "EMFILE ENFILE ENOMEM",
+	"inotify_add_watch epoll_ctl": "ENOSPC ENOMEM",
+	"pidfd_open":                  "EMFILE ENFILE ENOMEM ENOSYS EPERM",
+	"pidfd_send_signal":           "EPERM ENOSYS ENOMEM",
+	"kill tgkill":                 "EPERM",
+	"prctl setsid setpgid prlimit64 ioctl fcntl": "EPERM EINVAL",
+	"dup3 dup2 dup": "EMFILE EBUSY EINTR",
+	"newfstatat fstat statx statfs fstatfs faccessat faccessat2 readlinkat": "ENOMEM EACCES EIO",
+	"mkdirat renameat renameat2 linkat symlinkat":                           "ENOSPC EACCES EROFS EIO",
+	"unlinkat":                    "EACCES EROFS EBUSY EIO",
+	"ftruncate fchmodat fchownat": "EPERM EROFS EIO",
+	"flock":                       "ENOLCK EINTR",
+	"socket socketpair":           "EMFILE ENFILE ENOMEM EACCES",
+	"bind listen connect accept4 getsockopt setsockopt getsockname getpeername": "ENOMEM EINTR EACCES EMFILE",
+	"sendto recvfrom sendmsg recvmsg shutdown":                                  "ENOMEM EINTR EPIPE",
+	"mmap munmap brk mprotect":                                                  "ENOMEM",
+	"getrandom":                                                                 "EINTR EAGAIN ENOSYS",
+	"splice tee vmsplice":                                                       "EAGAIN EINVAL ENOMEM",
+	"exit_group exit":                                                           "",
+	// These cannot fail with these arguments on any kernel, or only the Go runtime makes them and would stop at once.
+	"getuid geteuid getgid getegid getppid getpgrp getpgid getsid arch_prctl uname rt_sigaction rt_sigprocmask sigaltstack": "",
+	"sched_getaffinity set_tid_address clock_gettime lseek umask getcwd":                                                    "",
+}
+
+// plausible lists the errnos of a call. A seccomp filter refuses what it does not know, and so may be what is in no row.
 func plausible(call string) []string {
-	const (
-		noFiles  = "EMFILE"
-		noneLeft = "ENFILE"
-		noMemory = "ENOMEM"
-	)
-	switch call {
-	case "openat":
-		return []string{noFiles, noneLeft, noMemory, "EACCES", "EINTR", "EIO"}
-	case "read", "pread64", "getdents64":
-		return []string{"EIO", "EINTR", noMemory}
-	case "write", "pwrite64":
-		return []string{"ENOSPC", "EIO", "EPIPE", "EINTR", "EAGAIN"}
-	case "close":
-		return []string{"EIO", "EINTR"}
-	case "ppoll", "poll":
-		return []string{"EINTR", noMemory, "EINVAL"}
-	case "wait4", "waitid":
-		return []string{"EINTR"}
-	case "clone", "fork", "vfork":
-		return []string{"EAGAIN", noMemory}
-	case "clone3":
-		return []string{"EAGAIN", noMemory, "ENOSYS", "EACCES", "EBUSY"}
-	case "execve":
-		return []string{"EACCES", noMemory, "EAGAIN", "E2BIG", "ETXTBSY", noneLeft}
-	case "pipe2", "eventfd2", "epoll_create1", "memfd_create", "timerfd_create", "signalfd4":
-		return []string{noFiles, noneLeft, noMemory}
-	case "inotify_init1":
-		return []string{noFiles, noneLeft, noMemory}
-	case "inotify_add_watch", "epoll_ctl":
-		return []string{"ENOSPC", noMemory}
-	case "pidfd_open":
-		return []string{noFiles, noneLeft, noMemory, "ENOSYS", "EPERM"}
-	case "pidfd_send_signal":
-		return []string{"EPERM", "ENOSYS", noMemory}
-	case "kill", "tgkill":
-		return []string{"EPERM"}
-	case "prctl", "setsid", "setpgid", "prlimit64", "ioctl", "fcntl":
-		return []string{"EPERM", "EINVAL"}
-	case "dup3", "dup2", "dup":
-		return []string{noFiles, "EBUSY", "EINTR"}
-	case "newfstatat", "fstat", "statx", "statfs", "fstatfs", "faccessat", "faccessat2", "readlinkat":
-		return []string{noMemory, "EACCES", "EIO"}
-	case "mkdirat", "renameat", "renameat2", "linkat", "symlinkat":
-		return []string{"ENOSPC", "EACCES", "EROFS", "EIO"}
-	case "unlinkat":
-		return []string{"EACCES", "EROFS", "EBUSY", "EIO"}
-	case "ftruncate", "fchmodat", "fchownat":
-		return []string{"EPERM", "EROFS", "EIO"}
-	case "flock":
-		return []string{"ENOLCK", "EINTR"}
-	case "socket", "socketpair":
-		return []string{noFiles, noneLeft, noMemory, "EACCES"}
-	case "bind", "listen", "connect", "accept4", "getsockopt", "setsockopt", "getsockname", "getpeername":
-		return []string{noMemory, "EINTR", "EACCES", noFiles}
-	case "sendto", "recvfrom", "sendmsg", "recvmsg", "shutdown":
-		return []string{noMemory, "EINTR", "EPIPE"}
-	case "mmap", "munmap", "brk", "mprotect":
-		return []string{noMemory}
-	case "getrandom":
-		return []string{"EINTR", "EAGAIN", "ENOSYS"}
-	case "splice", "tee", "vmsplice":
-		return []string{"EAGAIN", "EINVAL", noMemory}
-	case "exit_group", "exit":
-		return nil
+	for calls, errnos := range faults {
+		if slices.Contains(strings.Fields(calls), call) {
+			return strings.Fields(errnos)
+		}
 	}
-	if harmless(call) {
-		return nil
-	}
-	// A seccomp filter refuses what it does not know.
 	return []string{"EPERM", "ENOSYS"}
 }
 
@@ -94,16 +66,6 @@ func believable(fault, call, link string) bool {
 		return false
 	}
 	return fault != "EIO" && fault != "ENOSPC"
-}
-
-// harmless calls cannot fail with these arguments on any kernel, or only the Go runtime makes them and would stop at once.
-func harmless(call string) bool {
-	switch call {
-	case "getuid", "geteuid", "getgid", "getegid", "getppid", "getpgrp", "getpgid", "getsid", "arch_prctl", "uname", "rt_sigaction",
-		"rt_sigprocmask", "sigaltstack", "sched_getaffinity", "set_tid_address", "clock_gettime", "lseek", "umask", "getcwd":
-		return true
-	}
-	return false
 }
 
 // uncounted calls are those that the Go runtime makes whenever it likes: their number says nothing.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -18,21 +19,20 @@ type knownCase struct {
 	cases           *regexp.Regexp
 }
 
-func readKnown(file string) (known, error) {
+// listIn gives the lines of a file that say something.
+func listIn(file string) ([]string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read the known cases: %w", err)
+		return nil, fmt.Errorf("read a list of cases: %w", err)
 	}
-	return parseKnown(string(b))
+	return slices.DeleteFunc(strings.Split(string(b), "\n"), func(line string) bool {
+		return strings.TrimSpace(line) == "" || line[0] == '#'
+	}), nil
 }
 
-func parseKnown(text string) (known, error) {
+func parseKnown(lines []string) (known, error) {
 	var out known
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
+	for _, line := range lines {
 		word := strings.Fields(line)
 		if len(word) < 3 {
 			return nil, fmt.Errorf("known case %q: want VERDICT CASES REASON", line)

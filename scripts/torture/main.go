@@ -29,12 +29,9 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 {
-		if role, ok := roles()[os.Args[1]]; ok {
-			runtime.LockOSThread()
-			role(os.Args[2:])
-			return
-		}
+	if len(os.Args) > 5 && os.Args[1] == "__sandbox" {
+		runtime.LockOSThread() // one thread traces
+		sandboxRole(os.Args[2:])
 	}
 	c, err := parseFlags()
 	if err == nil {
@@ -49,14 +46,6 @@ func main() {
 	}
 }
 
-// roles are the parts that this binary itself plays in a case, by first argument.
-func roles() map[string]func(args []string) {
-	return map[string]func([]string){
-		"__sandbox": sandboxRole, "__gateway": gatewayRole, "__launch": launchRole, "__server": serverRole,
-		"__helper": helperRole, "__timer": timerRole,
-	}
-}
-
 func parseFlags() (*campaign, error) {
 	c := &campaign{}
 	var only string
@@ -68,8 +57,6 @@ func parseFlags() (*campaign, error) {
 	flag.DurationVar(&c.bound, "bound", 5*time.Second, "how long a session may take to end")
 	flag.IntVar(&c.again, "again", 2, "run a case that failed so often again; it counts if it fails once more, and is told otherwise")
 	flag.IntVar(&c.jobs, "jobs", runtime.NumCPU()+1, "cases at once")
-	flag.StringVar(&c.report, "report", "", "write the cases that left something to this file, one JSON object a line")
-	flag.StringVar(&c.logs, "logs", "", "log all, and write the log of each session to this `DIR`ectory: go run ./scripts/model -replay DIR")
 	flag.StringVar(&c.file, "cases", "", "run the cases whose ids begin the lines of this `FILE`")
 	flag.StringVar(&c.knownFile, "known", "scripts/torture/known.txt", "cases in this `FILE` may fail as it says")
 	flag.BoolVar(&c.list, "list", false, "list the ids of the cases instead of running them")

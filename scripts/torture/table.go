@@ -5,7 +5,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -15,10 +17,17 @@ type table struct {
 }
 
 type tally struct {
-	cases, missed                       int
-	ok, reaped, named, late, known      int
-	leaks, hangs, litter, harm, invalid int
-	slowest                             int64 // milliseconds
+	cases, missed int
+	by            map[string]int // verdict, or known
+	slowest       int64          // milliseconds
+}
+
+// verdictKnown is what the table calls a failure that known.txt names.
+const verdictKnown = "known"
+
+// verdicts are the columns. Those behind known break the promise, or could not be run.
+var verdicts = []string{
+	verdictOK, verdictReaped, verdictNamed, verdictLate, verdictKnown, verdictLeak, verdictHang, verdictLitter, verdictHarm, verdictBroken,
 }
 
 func (t *table) add(k Case, r Result, known bool) {
@@ -27,7 +36,7 @@ func (t *table) add(k Case, r Result, known bool) {
 	}
 	key := [2]string{k.Mode, k.Class()}
 	if t.rows[key] == nil {
-		t.rows[key] = &tally{}
+		t.rows[key] = &tally{by: map[string]int{}}
 	}
 	row := t.rows[key]
 	row.cases++
@@ -35,28 +44,10 @@ func (t *table) add(k Case, r Result, known bool) {
 		row.missed++
 	}
 	row.slowest = max(row.slowest, r.Milliseconds)
-	switch {
-	case known:
-		row.known++
-	case r.Verdict == verdictOK:
-		row.ok++
-	case r.Verdict == verdictReaped:
-		row.reaped++
-	case r.Verdict == verdictNamed:
-		row.named++
-	case r.Verdict == verdictLate:
-		row.late++
-	case r.Verdict == verdictLeak:
-		row.leaks++
-	case r.Verdict == verdictHang:
-		row.hangs++
-	case r.Verdict == verdictLitter:
-		row.litter++
-	case r.Verdict == verdictHarm:
-		row.harm++
-	default:
-		row.invalid++
+	if known {
+		r.Verdict = verdictKnown
 	}
+	row.by[r.Verdict]++
 }
 
 func (t *table) total() (n int) {
@@ -69,7 +60,9 @@ func (t *table) total() (n int) {
 // failed counts the cases that break the promise, and those that could not be run.
 func (t *table) failed() (n int) {
 	for _, r := range t.rows {
-		n += r.leaks + r.hangs + r.litter + r.harm + r.invalid
+		for _, v := range verdicts[slices.Index(verdicts, verdictKnown)+1:] {
+			n += r.by[v]
+		}
 	}
 	return n
 }
@@ -79,25 +72,20 @@ func (t *table) failed() (n int) {
 // ended by the watchdog, and known ones are those of known.txt. The slowest is in milliseconds.
 func (t *table) print(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "mode\tfault\tcases\tmissed\tok\treaped\tnamed\tlate\tknown\tleaks\thangs\tlitter\tharm\tinvalid\tslowest\t")
-	var keys [][2]string
-	for k := range t.rows {
-		keys = append(keys, k)
-	}
-	order := modeNames()
-	slices.SortFunc(keys, func(a, b [2]string) int {
+	fmt.Fprintf(tw, "mode\tfault\tcases\tmissed\t%s\tslowest\t\n", strings.Join(verdicts, "\t"))
+	keys := slices.SortedFunc(maps.Keys(t.rows), func(a, b [2]string) int {
 		if a[0] != b[0] {
-			return slices.Index(order, a[0]) - slices.Index(order, b[0])
+			return slices.Index(modeNames(), a[0]) - slices.Index(modeNames(), b[0])
 		}
-		if a[1] < b[1] {
-			return -1
-		}
-		return 1
+		return strings.Compare(a[1], b[1])
 	})
 	for _, k := range keys {
 		r := t.rows[k]
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", k[0], k[1],
-			r.cases, r.missed, r.ok, r.reaped, r.named, r.late, r.known, r.leaks, r.hangs, r.litter, r.harm, r.invalid, r.slowest)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t", k[0], k[1], r.cases, r.missed)
+		for _, v := range verdicts {
+			fmt.Fprintf(tw, "%d\t", r.by[v])
+		}
+		fmt.Fprintf(tw, "%d\t\n", r.slowest)
 	}
 	_ = tw.Flush()
 }

@@ -19,7 +19,6 @@ type tracer struct {
 	c Case
 	// dev and ino are those of the program under test: what executes another file is not traced.
 	dev, ino uint64
-	delay    time.Duration
 	census   bool
 
 	tasks map[int]*task
@@ -50,13 +49,13 @@ type task struct {
 	atExit func(*task) bool
 }
 
-func newTracer(c Case, bin string, delay time.Duration) (*tracer, error) {
+func newTracer(c Case, bin string) (*tracer, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(bin, &st); err != nil {
 		return nil, fmt.Errorf("look at %s: %w", bin, err)
 	}
 	t := &tracer{
-		c: c, dev: st.Dev, ino: st.Ino, delay: delay, tasks: map[int]*task{}, strays: map[int]bool{}, timers: map[int]int{},
+		c: c, dev: st.Dev, ino: st.Ino, tasks: map[int]*task{}, strays: map[int]bool{}, timers: map[int]int{},
 		pids: map[string]int{}, counts: map[string]map[string]int{}, armed: c.First == nil, ended: map[int]unix.WaitStatus{},
 		census: c.Shot == nil,
 	}
@@ -369,7 +368,7 @@ func setRegs(tid int, change func(*unix.PtraceRegs)) {
 
 // hold keeps a task where it is until a process that does nothing else has slept for it.
 func (t *tracer) hold(k *task) bool {
-	pid, err := spawn(nil, "__timer", t.delay.String())
+	pid, err := spawn("/bin/sleep", faultyDelay)
 	if err != nil {
 		return false
 	}
