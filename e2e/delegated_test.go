@@ -19,11 +19,11 @@ func TestDelegatedCgroup(t *testing.T) {
 	t.Parallel()
 	name := setuidCopy(t)
 	w := world{steps: []string{"cgroup=" + delegate(t)}, uid: nobody}
-	s := w.gateway(t).tree(setup{flags: resisting("--cgroup=require")}, "serve", "daemon", "setsid,setuid,comm="+name)
-	s.waitReady()
-	s.gw.kill()
-	s.gone()
-	s.endedWhole(deathCauses...)
+	s := w.gateway(t).tree(setup{Flags: resisting("--cgroup=require")}, "serve", "daemon", "setsid,setuid,comm="+name)
+	s.WaitReady()
+	s.gw.Kill()
+	s.Gone()
+	s.EndedWhole(deathCauses...)
 }
 
 // delegate makes a cgroup and hands it over, as systemd does.

@@ -307,7 +307,7 @@ func TestReapAndHungFileSystem(t *testing.T) {
 		s := dead(t)
 		o := (caller{runtime: gone}).run(t, "reap", "--kill", "--json", "--timeout=30s")
 		r := parseSweep(t, 2, o)
-		if len(r.Findings) > 0 || len(r.Incomplete) == 0 || len(s.members()) == 0 {
+		if len(r.Findings) > 0 || len(r.Incomplete) == 0 || len(s.Members()) == 0 {
 			t.Errorf("%s%s", o.stdout, o.stderr)
 		}
 		operator.reap(t, 0, "--kill")

@@ -233,6 +233,7 @@ func (s *scenario) within(_ *testscript.TestScript, args []string) {
 		}
 		if word == "uid=65534" {
 			s.world.UID = nobody
+			continue
 		}
 		s.world.Steps = append(s.world.Steps, word)
 	}
@@ -278,7 +279,7 @@ func (s *scenario) start(ts *testscript.TestScript, args []string) {
 	if len(s.hidden) > 0 {
 		s.asked = hide(s.t, s.hidden...)
 		s.world.Files = []*os.File{s.asked.theirs}
-		s.world.Steps = slices.Insert(s.world.Steps, askBefore(s.world.Steps), "ask=3")
+		s.world.Steps = append(s.world.Steps, "ask=3")
 	}
 	if s.gateway == nil {
 		s.gateway = stage.Start(s.t, stage.Programs{Tether: tether, Fixture: fixture}, s.world)
@@ -319,14 +320,6 @@ func (s *scenario) session(_ *testscript.TestScript, args []string) {
 	s.begin()
 	s.setup.Flags = append(s.setup.Flags, "--name="+args[0])
 	s.name = args[0]
-}
-
-// askBefore is the place of the step that asks about files: the user changes last.
-func askBefore(steps []string) int {
-	if at := slices.IndexFunc(steps, func(s string) bool { return strings.HasPrefix(s, "uid=") }); at >= 0 {
-		return at
-	}
-	return len(steps)
 }
 
 // What happens to it.

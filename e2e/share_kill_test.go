@@ -82,7 +82,7 @@ func TestShareKilledAnywhere(t *testing.T) {
 		wg.Go(func() {
 			pause(after)
 			for _, p := range s.with("\x00__host\x00") {
-				if unix.Kill(p.pid, unix.SIGKILL) == nil {
+				if unix.Kill(p.PID, unix.SIGKILL) == nil {
 					killed++
 				}
 			}
@@ -124,8 +124,8 @@ func TestShareKilledAtStart(t *testing.T) {
 		pause(after)
 		killed := 0
 		for _, p := range s.with("^" + tether + victim) {
-			if unix.Kill(p.pid, unix.SIGKILL) == nil && strings.Contains(victim, "run\x00--share\x00") {
-				killed = p.pid
+			if unix.Kill(p.PID, unix.SIGKILL) == nil && strings.Contains(victim, "run\x00--share\x00") {
+				killed = p.PID
 				break
 			}
 		}

@@ -95,8 +95,8 @@ func newShell(t *testing.T, flags ...string) (*tty, *session) {
 	testkit.Need(t, err == nil, "bash")
 	s := startGateway(t).newSession()
 	y := openTTY(t, []string{
-		"TERM=dumb", "PS1=$? outer$ ", "HISTFILE=", "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.runtime,
-		"TETHER=" + strings.Join(s.wrap(quick(flags...)), " "), "FIXTURE=" + fixture, "LIFE=" + s.life.path, "DIR=" + s.dir,
+		"TERM=dumb", "PS1=$? outer$ ", "HISTFILE=", "HOME=" + s.Dir, "XDG_RUNTIME_DIR=" + s.Runtime,
+		"TETHER=" + strings.Join(s.Wrap(quick(flags...)), " "), "FIXTURE=" + fixture, "LIFE=" + s.Life.Path, "DIR=" + s.Dir,
 	}, nil, bash, "--norc", "--noprofile")
 	y.expect("outer$ ")
 	return y, s

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -20,7 +21,7 @@ import (
 var own = []string{"setsid=1"}
 
 // state is the one letter of a process's state, "" when there is no such process.
-func state(pid int) string { return describe(pid).state }
+func state(pid int) string { return stage.Describe(pid).State }
 
 // awaitState waits until the process is in one of the states, or (with !) in none of them.
 func awaitState(t *testing.T, pid int, want string) {
