@@ -27,7 +27,7 @@ func TestKilledWhileContainersStart(t *testing.T) {
 	t.Parallel()
 	from := newSeed(t)
 	roles := []string{"gateway", "anchor", "supervisor", "launcher"}
-	for n := range rounds(5) {
+	for n := range testkit.Rounds(5) {
 		k := sudden{role: roles[n%len(roles)], after: from.between(0, 450*time.Millisecond)}
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			t.Parallel()

@@ -63,7 +63,7 @@ func TestReapEndsContainersOfTheDead(t *testing.T) {
 
 func (e *engine) reapRounds(t *testing.T) {
 	others, from := newOthers(t, e), newSeed(t)
-	for n := range rounds(3) {
+	for n := range testkit.Rounds(3) {
 		// In every other round the kill comes while the containers start.
 		after := time.Duration(0)
 		if n%2 == 1 {

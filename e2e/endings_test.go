@@ -107,17 +107,6 @@ var endings = []ending{
 	{name: "wrapper terminated", end: signals(syscall.SIGTERM), causes: []string{"signal"}},
 }
 
-// losses are the endings that a missing mechanism could turn into a leak.
-var losses = []ending{
-	endings[0],
-	endings[1],
-	{name: "anchor killed", end: signals(syscall.SIGKILL), causes: []string{"anchor-gone"}},
-	{
-		name: "supervisor killed", end: func(s *session) { _ = syscall.Kill(s.below(s.PID), syscall.SIGKILL) },
-		causes: []string{"supervisor-gone"},
-	},
-}
-
 // stuckEnds are reasons to end that a stuck supervisor does not act on.
 var stuckEnds = []ending{
 	{name: "gateway killed", end: func(s *session) { s.gw.Kill() }},

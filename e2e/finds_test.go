@@ -152,7 +152,7 @@ func TestServerFinds(t *testing.T) {
 		{way{name: "no anchor", flags: []string{"--no-anchor"}}, [3]string{"socketpair", "socketpair", "terminal"}},
 	} {
 		t.Run(c.name+"/"+strings.Join(c.streams[:], ","), func(t *testing.T) {
-			testkit.Need(t, c.uid == 0 || os.Geteuid() == 0, "root")
+			testkit.Lacks(t, testkit.Root, !(c.uid == 0 || os.Geteuid() == 0), "root")
 			t.Parallel()
 			want, got := found(t, c.bareWay(), c.streams), found(t, c.way, c.streams)
 			if got != want {
@@ -246,7 +246,7 @@ func TestServerClosesDescriptors(t *testing.T) {
 		kind string
 	}{{plain, 1, "pipe"}, {plain, 2, "pipe"}, {lowly, 1, "pipe"}, {lowly, 3, "socketpair"}} {
 		t.Run(fmt.Sprintf("%s/%d=%s", c.name, c.fd, c.kind), func(t *testing.T) {
-			testkit.Need(t, c.uid == 0 || os.Geteuid() == 0, "root")
+			testkit.Lacks(t, testkit.Root, !(c.uid == 0 || os.Geteuid() == 0), "root")
 			t.Parallel()
 			if err := closes(t, c.way, c.fd, c.kind, testkit.Patience); err != nil {
 				t.Error(err)
@@ -258,7 +258,7 @@ func TestServerClosesDescriptors(t *testing.T) {
 // A user has only so many inotify instances. Without one nobody sees that the server closes its output, which is documented, and
 // the control of the test above.
 func TestServerClosesStdoutUnseen(t *testing.T) {
-	testkit.Need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	w := way{name: "hoarded", uid: ownUser(t)}
 	hoarder := exec.Command(fixture, "hoard")
@@ -270,7 +270,7 @@ func TestServerClosesStdoutUnseen(t *testing.T) {
 	noError(t, hoarder.Start())
 	defer func() { _, _ = in.Close(), hoarder.Wait() }()
 	line, err := bufio.NewReader(out).ReadString('\n')
-	testkit.Need(t, line != "more\n", "a user with fewer inotify instances than descriptors")
+	testkit.Lacks(t, testkit.Host, line == "more\n", "a user with fewer inotify instances than descriptors")
 	if line != "held\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
@@ -317,7 +317,7 @@ func TestEnvironmentByteForByte(t *testing.T) {
 	t.Parallel()
 	for _, w := range []way{plain, lowly} {
 		t.Run(w.name, func(t *testing.T) {
-			testkit.Need(t, w.uid == 0 || os.Geteuid() == 0, "root")
+			testkit.Lacks(t, testkit.Root, !(w.uid == 0 || os.Geteuid() == 0), "root")
 			t.Parallel()
 			want, got := environOf(t, w.bareWay()), environOf(t, w)
 			kept := slices.DeleteFunc(bytes.SplitAfter(got, []byte{0}), func(e []byte) bool {

@@ -48,8 +48,6 @@ func sample(t *testing.T, n int, places ...int) {
 type (
 	setup    = stage.Setup
 	proc     = stage.Proc
-	closing  = stage.Closing
-	survivor = stage.Survivor
 	lifeline = stage.Lifeline
 	record   = stage.Record
 )
@@ -92,9 +90,6 @@ func quick(flags ...string) []string { return graces(shortGrace, shortGrace, fla
 // machine.
 const politeRoot = "--term-grace=5s"
 
-// stormKill is for a tree that forks while it is killed, or is large, beside neighbours that keep the processors busy.
-const stormKill = "--kill-timeout=25s"
-
 // node is the command line of a fixture tree: a root and its children, see fixture/main.go.
 func node(dir, root string, children ...string) []string {
 	return append([]string{fixture, "node", dir, "-", "0", root}, children...)
@@ -108,7 +103,7 @@ func startGateway(t *testing.T) *gateway {
 // startGatewayAs starts the gateway as another user, if uid is not 0.
 func startGatewayAs(t *testing.T, uid int) *gateway {
 	t.Helper()
-	testkit.Need(t, uid == 0 || os.Geteuid() == 0, "root")
+	testkit.Lacks(t, testkit.Root, !(uid == 0 || os.Geteuid() == 0), "root")
 	return startGatewayIn(t, stage.World{UID: uid})
 }
 
@@ -147,7 +142,6 @@ func logOnly(t *testing.T, log, runtime string) *session {
 
 func (s *session) closeStdin()  { s.t.Helper(); s.Close("stdin") }
 func (s *session) closeStdout() { s.t.Helper(); s.Close("stdout") }
-func (s *session) closeStderr() { s.t.Helper(); s.Close("stderr") }
 
 func (s *session) ok(err error) {
 	s.t.Helper()

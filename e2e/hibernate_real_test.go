@@ -43,10 +43,10 @@ func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *
 	t.Helper()
 	testkit.Long(t)
 	_, err := exec.LookPath("node")
-	testkit.Need(t, err == nil, "node")
+	testkit.Lacks(t, testkit.NPM, err != nil, "node")
 	for _, file := range []string{everythingJS, "node_modules/@modelcontextprotocol/client"} {
 		_, err = os.Stat(filepath.Join("npm", file))
-		testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+		testkit.Lacks(t, testkit.NPM, err != nil, "npm packages (npm ci in e2e/npm)")
 	}
 	s := logOnly(t, filepath.Join(dir, "log.json"), dir)
 	full := s.Wrap(quick("--hibernate="+cmp.Or(server.Idle, "1s")), argv...) // Not all of these servers end at the end of their input.

@@ -419,7 +419,7 @@ func TestHibernateRaces(t *testing.T) {
 			with := setup{Stdio: stdios[i], Flags: []string{"--hibernate=" + r.idle.String(), "--eof-grace=5ms", "--term-grace=20s"}}
 			r.s = greeted(t, with, root)
 			r.sent = []string{initialize(version), initialized}
-			for n := 0; n < rounds(10) || r.s.sleeper().Wakes == 0 && !r.late(); n++ {
+			for n := 0; n < testkit.Rounds(10) || r.s.sleeper().Wakes == 0 && !r.late(); n++ {
 				r.round()
 			}
 			r.check()

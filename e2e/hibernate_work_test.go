@@ -130,7 +130,7 @@ func sleepsAtWork(t *testing.T, work string, env ...string) {
 // A process of the tree that cannot be looked at may have work.
 func TestHibernateNeverWithHiddenProcess(t *testing.T) {
 	testkit.Long(t)
-	testkit.Need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	for _, name := range []string{"hidden", "seen"} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestHibernateNeverWithStray(t *testing.T) {
 	s := greeted(t, setup{Flags: sleepy()}, "serve", "daemon")
 	s.hold(1)
 	before, leaf := s.sleeper(), stage.CgroupLeaf(s.Behind().ID)
-	testkit.Need(t, leaf != "", "a cgroup v2 leaf")
+	testkit.Lacks(t, testkit.Cgroup, leaf == "", "a cgroup v2 leaf")
 	stray := exec.Command("sleep", "1000")
 	s.ok(stray.Start())
 	end := sync.OnceFunc(func() { _ = stray.Process.Kill(); _ = stray.Wait() })

@@ -144,7 +144,7 @@ func TestHistoryTellsThePeak(t *testing.T) {
 	t.Parallel()
 	env, read := ownHistory(t)
 	dd, err := exec.LookPath("dd")
-	testkit.Need(t, err == nil, "dd")
+	testkit.Lacks(t, testkit.Tools, err != nil, "dd")
 	runIn(t, []string{env}, "--", "/bin/sh", "-c", `"$0" if=/dev/zero of=/dev/null bs=64M count=1; exit`, dd)
 	runIn(t, []string{env}, "--", "/bin/true")
 	all := wantPast(t, read, 2)

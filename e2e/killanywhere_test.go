@@ -19,19 +19,6 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// Rounds of a random kill at a random moment. MCP_TETHER_ROUNDS sets how many (a short run
-// has a tenth of the usual), MCP_TETHER_SEED which.
-
-func rounds(usual int) int {
-	if n, err := strconv.Atoi(os.Getenv("MCP_TETHER_ROUNDS")); err == nil {
-		return n
-	}
-	if testing.Short() {
-		return max(usual/10, 1)
-	}
-	return usual
-}
-
 // nest makes a cgroup for a gateway, so that leaves of its sessions are found even when the test never learnt their
 // ids. It is "" where there is no cgroup to be had; then there are no leaves either.
 func nest(t *testing.T) string {
@@ -109,7 +96,7 @@ func TestKilledAtStart(t *testing.T) {
 					sample(t, 4, i, j, 2*k)
 					t.Parallel()
 					from, dir := newSeed(t), nest(t)
-					for range rounds(8) {
+					for range testkit.Rounds(8) {
 						e.round(t, from, stdio, dir, "--cgroup="+cgroup)
 						if t.Failed() {
 							return
@@ -187,7 +174,7 @@ func TestKillAnywhere(t *testing.T) {
 	for _, cgroup := range []string{"auto", "off"} {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
 			from := newSeed(t)
-			for n := range rounds(40) {
+			for n := range testkit.Rounds(40) {
 				c := newChance(from)
 				t.Run(strconv.Itoa(n), func(t *testing.T) {
 					t.Parallel()

@@ -23,7 +23,7 @@ func (s *session) forge() {
 }
 
 func TestLazyForgedCache(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil    func(file string) error

@@ -67,7 +67,7 @@ func (s *session) play(lines []string, seed uint64) (answers []string) {
 
 func TestLazyConversation(t *testing.T) {
 	t.Parallel()
-	for i := range rounds(2) {
+	for i := range testkit.Rounds(2) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			seed := testkit.Seed(t)

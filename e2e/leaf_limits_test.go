@@ -22,7 +22,7 @@ func limitable(t *testing.T) string {
 	dir := needCgroup(t)
 	have := strings.Fields(control(t, dir+"/cgroup.controllers"))
 	for _, c := range []string{"memory", "pids", "cpu"} {
-		testkit.Excuse(t, !slices.Contains(have, c), "this needs cgroup v2 with its controllers")
+		testkit.Lacks(t, testkit.Controllers, !slices.Contains(have, c), c)
 	}
 	return dir
 }
@@ -68,7 +68,7 @@ func TestLeafLimitMemory(t *testing.T) {
 	g := startGateway(t)
 	other := g.tree(setup{Flags: []string{"--memory-max=64M"}}, "serve")
 	other.WaitReady()
-	for range rounds(100) {
+	for range testkit.Rounds(100) {
 		s := g.eater(dir, "--memory-max=64M")
 		s.Write(toolCall(7, "eat", "128") + "\n")
 		wantExit(t, s.Wait(), "exit 137")

@@ -172,7 +172,7 @@ func TestTooLittleToStart(t *testing.T) {
 		"processes":     {"nproc=4", "nproc=3", "nproc=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testkit.Need(t, os.Geteuid() == 0, "root")
+			testkit.Need(t, testkit.Root)
 			t.Parallel()
 			g := startGatewayAs(t, ownUser(t))
 			for _, limit := range limits {
@@ -274,7 +274,7 @@ func pidsCgroup(t *testing.T) string {
 		t.Cleanup(func() { clearNest(t, dir) })
 		return dir
 	}
-	testkit.Need(t, false, "a pids controller")
+	testkit.Lacks(t, testkit.Controllers, true, "a pids controller")
 	return ""
 }
 
@@ -331,7 +331,7 @@ func TestSqueezedSession(t *testing.T) {
 		for _, c := range squeezed {
 			for _, cgroup := range []string{"auto", "off"} {
 				t.Run(q.name+"/"+c.name+"/cgroup="+cgroup, func(t *testing.T) {
-					testkit.Need(t, os.Geteuid() == 0, "root")
+					testkit.Need(t, testkit.Root)
 					t.Parallel()
 					g := startGatewayAs(t, q.uid(t))
 					flags := append(polite("--cgroup="+cgroup), c.flags...)
@@ -390,7 +390,7 @@ func TestSqueezedSleep(t *testing.T) {
 	t.Parallel()
 	for _, q := range squeezes {
 		t.Run(q.name, func(t *testing.T) {
-			testkit.Need(t, os.Geteuid() == 0, "root")
+			testkit.Need(t, testkit.Root)
 			t.Parallel()
 			g := startGatewayAs(t, q.uid(t))
 			s := g.mcpSession(setup{Flags: sleepy()}, "serve", "daemon")
@@ -421,7 +421,7 @@ func TestSqueezedEngine(t *testing.T) {
 	t.Parallel()
 	for _, q := range squeezes {
 		t.Run(q.name, func(t *testing.T) {
-			testkit.Need(t, os.Geteuid() == 0, "root")
+			testkit.Need(t, testkit.Root)
 			t.Parallel()
 			f := newFake(t, nil)
 			sock := strings.TrimPrefix(f.host, "unix://")
@@ -472,7 +472,7 @@ func TestSqueezedByForkBomb(t *testing.T) {
 	for _, cgroup := range []string{"auto", "off"} {
 		for _, end := range stuckEnds {
 			t.Run(end.name+"/cgroup="+cgroup, func(t *testing.T) {
-				testkit.Need(t, os.Geteuid() == 0, "root")
+				testkit.Need(t, testkit.Root)
 				t.Parallel()
 				dir := pidsCgroup(t)
 				noError(t, os.WriteFile(dir+"/pids.max", []byte("100"), 0))
@@ -513,7 +513,7 @@ func TestSqueezedEngineRecovery(t *testing.T) {
 	for _, q := range squeezes {
 		for _, cgroup := range []string{"auto", "off"} {
 			t.Run(q.name+"/cgroup="+cgroup, func(t *testing.T) {
-				testkit.Need(t, os.Geteuid() == 0, "root")
+				testkit.Need(t, testkit.Root)
 				t.Parallel()
 				f := newFake(t, nil)
 				sock := strings.TrimPrefix(f.host, "unix://")
@@ -556,7 +556,7 @@ func TestSqueezedRemover(t *testing.T) {
 	t.Parallel()
 	for _, room := range []int{1, 2, 3, 4, 5, 6, 40} {
 		t.Run(fmt.Sprint(room), func(t *testing.T) {
-			testkit.Need(t, os.Geteuid() == 0, "root")
+			testkit.Need(t, testkit.Root)
 			t.Parallel()
 			f := newFake(t, nil)
 			dir := pidsCgroup(t)

@@ -27,7 +27,7 @@ func TestNoProc(t *testing.T) {
 
 // With the /proc of another pid namespace, the processes that are seen are others than those that are signalled.
 func TestForeignProc(t *testing.T) {
-	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
+	testkit.Need(t, testkit.Namespaces)
 	t.Parallel()
 	for _, mount := range []string{"", "mount --make-rprivate / && mount -t proc proc /proc; "} {
 		for _, run := range []string{"exec ", ""} { // as process 1, and with an anchor
@@ -44,7 +44,7 @@ func TestForeignProc(t *testing.T) {
 
 // A server that exits with 2 looks like a supervisor that crashed. Also where something is left, its session ends once.
 func TestHiddenSurvivorOfServerThatExitsWithTwo(t *testing.T) {
-	testkit.Need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	g := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t)
 	s := g.tree(setup{Flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+setuidCopy(t), "daemon")
@@ -60,7 +60,7 @@ func TestHiddenSurvivorOfServerThatExitsWithTwo(t *testing.T) {
 // Another user's process may be hidden. Then it can be said that it is there, but not which process it is. One that is kept
 // does not account for it.
 func TestHiddenSurvivor(t *testing.T) {
-	testkit.Need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	name := setuidCopy(t)
 	for _, c := range []struct {

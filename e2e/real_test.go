@@ -57,7 +57,7 @@ func puppeteer(t *testing.T, dir string) realServer {
 		browser = "/usr/bin/chromium"
 	}
 	_, err := os.Stat(browser)
-	testkit.Need(t, err == nil, "Chromium (PUPPETEER_EXECUTABLE_PATH)")
+	testkit.Lacks(t, testkit.Chromium, err != nil, "Chromium (PUPPETEER_EXECUTABLE_PATH)")
 
 	options, err := json.Marshal(map[string]any{"headless": true, "args": []string{
 		"--no-sandbox", // It refuses to run as root otherwise.
@@ -232,9 +232,9 @@ func startSDKClient(t *testing.T, dir string, server realServer) *sdkClient {
 	t.Helper()
 	testkit.Long(t)
 	_, err := exec.LookPath("node")
-	testkit.Need(t, err == nil, "node")
+	testkit.Lacks(t, testkit.NPM, err != nil, "node")
 	_, err = os.Stat("npm/node_modules/@modelcontextprotocol/sdk")
-	testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+	testkit.Lacks(t, testkit.NPM, err != nil, "npm packages (npm ci in e2e/npm)")
 
 	config, err := json.Marshal(server)
 	if err != nil {

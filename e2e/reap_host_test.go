@@ -37,7 +37,7 @@ func onOwnHost(t *testing.T, tree ...string) bool {
 	if os.Getenv(inHost) != "" {
 		return true
 	}
-	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
+	testkit.Need(t, testkit.Namespaces)
 	t.Parallel()
 	return runOnOwnHost(t, tree...)
 }
@@ -50,7 +50,7 @@ func onOwnHostAlone(t *testing.T) bool {
 	if os.Getenv(inHost) != "" {
 		return true
 	}
-	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
+	testkit.Need(t, testkit.Namespaces)
 	return runOnOwnHost(t)
 }
 

@@ -403,7 +403,7 @@ func TestReapSparesLeavesOfAnotherNamespace(t *testing.T) {
 	}
 	own, err := testkit.OwnCgroup()
 	if err != nil || !nestable() {
-		testkit.Need(t, false, "a cgroup of its own")
+		testkit.Lacks(t, testkit.Cgroup, true, "a cgroup of its own")
 	}
 	victim := startInnocent(t, 0)
 	asleep, awake := filepath.Join(own, "mcp-tether-"+anID), filepath.Join(own, "mcp-tether-fedcba9876543210")

@@ -36,7 +36,7 @@ func TestReapAfterPairKilled(t *testing.T) {
 		return
 	}
 	from := newSeed(t)
-	for n := range rounds(12) {
+	for n := range testkit.Rounds(12) {
 		tree := pairTrees[from.IntN(len(pairTrees))]
 		cgroup := []string{"auto", "off"}[from.IntN(2)]
 		up, gatewayDies := from.IntN(2) == 0, from.IntN(3) == 0

@@ -2,14 +2,15 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -45,7 +46,7 @@ func sandboxed(t *testing.T, name string, with setup) *session {
 	sandbox := sandboxes(t, s.Dir)[name]
 	try := exec.Command(sandbox[0], append(sandbox[1:], "/bin/true")...)
 	out, err := try.CombinedOutput()
-	testkit.Need(t, err == nil, name+" as a sandbox: "+strings.TrimSpace(string(out)))
+	testkit.Lacks(t, testkit.Gateways, err != nil, name+" as a sandbox: "+strings.TrimSpace(string(out)))
 	// Some pass no descriptors on, and srt gives its words to a shell.
 	server := filepath.Join(s.Dir, "server")
 	script := "#!/bin/sh\nexec 9>" + s.Life.Path + "\nexec " + fixture + " mcp " + s.Dir + " - 0 serve,ignore-eof daemon,clearenv\n"
@@ -63,11 +64,9 @@ func sandboxed(t *testing.T, name string, with setup) *session {
 
 // named are the fixture's processes, also those whose pid namespace is another one. The kernel knows them by their pids here.
 func (s *session) named() (pids []int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
-		b, _ := os.ReadFile(file)
+	for _, pid := range stage.PIDs() {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if bytes.HasPrefix(b, []byte(fixture+"\x00")) && bytes.Contains(b, []byte("\x00"+s.Dir+"\x00")) {
-			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
 			pids = append(pids, pid)
 		}
 	}

@@ -214,10 +214,10 @@ func (s *scenario) need(ts *testscript.TestScript, args []string) {
 	for _, word := range args {
 		switch word {
 		case "root":
-			testkit.Need(s.t, os.Geteuid() == 0, "root")
+			testkit.Need(s.t, testkit.Root)
 		case "cgroup":
 			_, err := testkit.WritableCgroup()
-			testkit.Need(s.t, err == nil, "a cgroup v2 hierarchy that can be written")
+			testkit.Lacks(s.t, testkit.Cgroup, err != nil, "a cgroup v2 hierarchy that can be written")
 		default:
 			ts.Fatalf("need what? %s", word)
 		}
@@ -345,7 +345,7 @@ func (s *scenario) signal(ts *testscript.TestScript, args []string) {
 	case "pair":
 		// As the kernel does when memory is short: neither sees the other's end.
 		_ = syscall.Kill(s.PID, syscall.SIGSTOP)
-		stage.Until(s.t, "a stopped wrapper", func() bool { return strings.Contains("TZX", stage.Describe(s.PID).State) })
+		stage.Until(s.t, "a stopped wrapper", func() bool { return slices.Contains([]string{"T", "Z", "X", ""}, stage.Describe(s.PID).State) })
 		for _, whom := range []string{"supervisor", "wrapper"} {
 			pid := s.pid(ts, whom)
 			_ = syscall.Kill(pid, sig) // in the control they are one

@@ -20,7 +20,7 @@ import (
 func TestShareAsOne(t *testing.T) {
 	needWorld(t)
 	testkit.Long(t)
-	testkit.Need(t, has("unshare") && has("nsenter") && has("setpriv") && has("prlimit") && has("chrt"), "util-linux")
+	testkit.Lacks(t, testkit.Tools, !(has("unshare") && has("nsenter") && has("setpriv") && has("prlimit") && has("chrt")), "util-linux")
 	t.Parallel()
 	s := share(t)
 	apart := [][]string{

@@ -3,9 +3,7 @@ package reap
 import (
 	"flag"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,7 +17,7 @@ import (
 
 var modelRound = flag.Uint64("model.round", 0, "play this round only")
 
-// machines is how many are played, unless MCP_TETHER_ROUNDS asks for more.
+// machines is how many are played at least: as many as the faults that are planted need.
 const machines = 5000
 
 // finder is what is put to the test: find, or something worse.
@@ -38,10 +36,7 @@ type verdicts struct {
 
 func TestModel(t *testing.T) {
 	seed := testkit.Seed(t)
-	from, to := uint64(1), uint64(machines)
-	if n, err := strconv.ParseUint(os.Getenv("MCP_TETHER_ROUNDS"), 10, 64); err == nil {
-		to = max(n, machines)
-	}
+	from, to := uint64(1), uint64(max(testkit.Rounds(machines), machines))
 	if *modelRound > 0 {
 		from, to = *modelRound, *modelRound
 	}

@@ -103,7 +103,7 @@ func TestCached(t *testing.T) {
 }
 
 func TestCachedOfAnotherUser(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	d := openCache(t, t.TempDir())
 	if err := errors.Join(d.WriteCached("a", []byte("x")), os.Chown(d.Name+"/a.json", 65534, 0)); err != nil {
 		t.Fatal(err)

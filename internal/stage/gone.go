@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -47,12 +46,10 @@ func (s *Session) WaitUnlocked() error {
 // start the wrapper.
 func (s *Session) Wrappers() []Proc {
 	var found []Proc
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
+	for _, pid := range PIDs() {
 		// That of a dead process is empty.
-		b, _ := os.ReadFile(file)
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if bytes.Contains(b, []byte("--log-file="+s.Log+"\x00")) && !bytes.HasPrefix(b, []byte(s.Gateway.Programs.Fixture+"\x00")) {
-			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
 			found = append(found, Describe(pid))
 		}
 	}
