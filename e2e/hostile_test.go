@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -167,7 +168,7 @@ func TestNested(t *testing.T) {
 
 func testNested(t *testing.T, cgroup string, end func(*session, []int)) {
 	s := startGateway(t).newSession()
-	inner := *s
+	inner := s.Twin()
 	inner.Log = filepath.Join(s.Dir, "inner")
 	// The outer one leaves the inner one the time to finish, however busy the machine. An inner supervisor that is
 	// killed leaves its record for reap.
@@ -183,7 +184,7 @@ func testNested(t *testing.T, cgroup string, end func(*session, []int)) {
 	}
 	end(s, append(chain, s.Server))
 	s.Gone()
-	for _, one := range []*session{s, &inner} {
+	for _, one := range []*stage.Session{s.Session, inner} {
 		if c := one.Ended(); len(c.Survivors) > 0 || *c.Leaked {
 			t.Errorf("survivors = %v, leaked = %v", c.Survivors, *c.Leaked)
 		}

@@ -59,19 +59,19 @@ func TestTerminalSaysWhatWasEnded(t *testing.T) {
 		want     string
 	}{
 		"a helper":                {helper: "1000", terminal: true, want: "mcp-tether: ended 1 process beside the server: sleep\r\n"},
-		"nothing":                 {helper: "0", terminal: true},
+		"nothing":                 {terminal: true},
 		"the log says it already": {flags: []string{"--log-level=info"}, helper: "1000", terminal: true},
 		"a pipe":                  {helper: "1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sleep := "sleep"
-			if c.helper == "0" {
-				sleep = "true"
+			sleep, err := exec.LookPath("sleep")
+			testkit.Lacks(t, testkit.Tools, err != nil, "sleep")
+			script := leaves
+			if c.helper == "" {
+				script = "exit"
 			}
-			sleep, err := exec.LookPath(sleep)
-			testkit.Lacks(t, testkit.Tools, err != nil, "sleep and true")
-			argv := append(append([]string{tether, "run"}, c.flags...), "--", "/bin/sh", "-c", leaves, sleep, c.helper, "0")
+			argv := append(append([]string{tether, "run"}, c.flags...), "--", "/bin/sh", "-c", script, sleep, c.helper, "0")
 			env := []string{"XDG_RUNTIME_DIR=" + t.TempDir()}
 			var said string
 			if c.terminal {

@@ -131,7 +131,7 @@ func (r *report) tell(out io.Writer, slowest int) {
 	for _, t := range r.failed {
 		said := r.said[t]
 		// What is above a test that failed says nothing of its own, nor does a package that ran to its end.
-		if r.parents[t] || t.name == "" && slices.Equal(said, []string{"FAIL\n"}) {
+		if r.parents[t] || t.name == "" && !slices.ContainsFunc(said, func(line string) bool { return !strings.HasPrefix(line, "FAIL") && line != "exit status 1\n" }) {
 			continue
 		}
 		failures++
