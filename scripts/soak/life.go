@@ -177,7 +177,7 @@ func (l *life) mayFail() bool { return l.hurt || l.mode.shared && !l.mode.spared
 
 // call makes a call, with something that happens while it is on its way. It is false when no more calls can be made.
 func (l *life) call(amid func()) bool {
-	for try := 1; ; try++ {
+	for began, failed := time.Now(), 0; ; time.Sleep(time.Second) {
 		l.calls++
 		order, right := l.plan.call(l.soak, l.calls)
 		l.c.send(order)
@@ -212,11 +212,14 @@ func (l *life) call(amid func()) bool {
 			l.tally.count("sessions that ended with their server, as it asked for roots late")
 			return false
 		}
-		if try == 5 {
-			l.fail("call %d failed for the fifth time: %v", l.calls, err)
+		// After a few crashes in a row it pauses, longer each time, and says so.
+		if !strings.Contains(err.Error(), "next try in ") {
+			failed++
+		}
+		if failed == 5 || time.Since(began) > patience {
+			l.fail("call %d failed again and again: %v", l.calls, err)
 			return false
 		}
-		time.Sleep(time.Second)
 	}
 }
 
