@@ -11,17 +11,14 @@ TAGS    := urfave_cli_no_docs
 # Largest static stripped binary, in bytes: 6.75 MiB. It was 6 before wrap could rewrite configurations, 6.5 before
 # run --share, and 6.625 before --lazy and the evidence for a nap.
 BUDGET  := 7077888
-# How often flake runs what.
-RUNS    ?= 3
-TARGETS ?= test test-all
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
 ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
 UNITS   := . ./internal/stage ./internal/testkit ./scripts/demo ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture
-# A tool that is not there is passed over, but not where skips are forbidden.
-missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]
+# A tool that is not there is passed over, but not in CI, which declares what it has.
+missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_HAS" ]
 
 # What --version tells beside the version; of the commit, so that two builds of it are the same.
 COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
@@ -48,15 +45,14 @@ COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt githu
 	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live) mcp-tether/reap
 cold := $(if $(RELEASE),$(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD))))
 
-.PHONY: help build test test-all test-engines flake check bench demo peers torture model soak vm install uninstall generate release lint race fuzz size
+.PHONY: help build test test-all proof check bench demo peers torture model soak install uninstall generate release lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
-	@echo "make test     unit tests and a part of the end-to-end tests, with nothing but Go and make; two minutes"
-	@echo "make test-all all tests, and none may be skipped: as root, with engines, npm packages, Chromium (.ci/run brings them)"
-	@echo "make test-engines  what an engine shows, against the one that MCP_TETHER_TEST_ENGINE and _PODMAN name"
+	@echo "make test     short tests, with nothing but Go and make; a minute and a half. Also: make test TESTS='^TestScenario' SLOWEST=10"
+	@echo "make test-all all tests; they want root, container engines, npm packages and more, and say what is not there (.ci/run brings it)"
+	@echo "make proof    what takes too long for each commit, in parts, as root: make proof PARTS='model fuzz'"
 	@echo "make check    vet, lint, race detector, fuzz targets, binary size"
-	@echo "make flake    test and test-all three times while four busy loops hold the cores; also: make flake RUNS=10 TARGETS=test"
 	@echo "make lint     the first part of check; also: make race, make size"
 	@echo "make fuzz     each fuzz target for two seconds; longer: make fuzz FUZZTIME=5m"
 	@echo "make bench    speed and memory against a bare run in the same session"
@@ -65,7 +61,6 @@ help:
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make model    all kills and stops of a session's processes in a model (docs/model.md), with spin and a C compiler"
 	@echo "make soak     sessions in random life for HOURS=2, counted (docs/soak.md); goes on where it was interrupted"
-	@echo "make vm       short tests on Linux 5.10, 6.1 and 6.12, with other cgroups and users, under qemu (docs/kernels.md)"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
 	@echo "make generate man pages, completions and docs/commands.md, after a change of flags"
@@ -74,33 +69,25 @@ help:
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -tags $(TAGS) $(cold) -ldflags '$(LDFLAGS)' -o $(BIN) .
 
-# What the tests are made of is compiled as the binary is, or most of it would be compiled twice. KIND=root, user or
-# namespaces: only what scripts/test/skips.txt lists for that kind of user may be skipped. AGAIN=1: a test that failed runs again
-# by itself, with its seed and several times, and is reported as unsteady if it always passes then. SLOWEST=30: so many tests
-# that took longest are named.
-tests = CGO_ENABLED=0 $(GO) run -trimpath ./scripts/test -tags $(TAGS) $(if $(KIND),-as $(KIND)) $(if $(AGAIN),-again) $(if $(SLOWEST),-slowest $(SLOWEST))
+# A home that cannot be written to has no place for what is compiled. Nor is there one where HOME is not set.
+ifneq ($(shell d=$$($(GO) env GOCACHE) && mkdir -p "$$d" 2>/dev/null && [ -w "$$d" ] && echo yes),yes)
+export GOCACHE := $(CURDIR)/bin/cache
+endif
+
+# What the tests are made of is compiled as the binary is, or most of it would be compiled twice. TESTS='^TestScenario' runs only
+# these, and SLOWEST=30 names so many that took longest.
+tests = CGO_ENABLED=0 $(GO) run -trimpath ./scripts/test -tags $(TAGS) $(if $(TESTS),-run '$(TESTS)') $(if $(SLOWEST),-slowest $(SLOWEST))
 
 test:
 	@$(tests) -short
 
-test-all: KIND = root
+# What MCP_TETHER_HAS declares must be there, or the test that lacks it fails (internal/testkit/need.go).
 test-all:
-	@MCP_TETHER_NO_SKIP=1 $(tests)
+	@$(tests)
 
-# Against the engines that MCP_TETHER_TEST_ENGINE (docker) and MCP_TETHER_TEST_PODMAN name, for instance those of
-# scripts/engine build: make test-engines TESTS='^TestEngine'
-TESTS ?= ^Test(Engine|Containers|Podman)
-test-engines:
-	@MCP_TETHER_NO_SKIP=1 $(tests) -run '$(TESTS)' ./internal/engine ./e2e
-
-flake:
-	scripts/flake $(RUNS) $(TARGETS)
-
-# On other kernels, with other cgroups and as other users, each in a virtual machine (docs/kernels.md): what reads and ends most.
-# A part of them, or with other packages: make vm VM='-only arm64 ./supervise ./e2e'
-MEETING := $(addprefix ./,cgroup internal/evidence internal/teardown internal/proc)
-vm:
-	@$(tests) -short -again $(if $(filter -only,$(VM)),,-only -) $(VM) $(if $(filter ./%,$(VM)),,$(MEETING))
+# All that takes too long for each commit, in parts of at most 25 minutes; as root: make proof PARTS='model fuzz'
+proof:
+	@.ci/proof $(PARTS)
 
 check: lint race fuzz size
 
@@ -111,7 +98,7 @@ lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run --allow-parallel-runners ./...; else $(call missing,golangci-lint); fi
 
 race:
-	@if command -v $(CC) >/dev/null; then set -x; GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) run ./scripts/test -race $(if $(KIND),-as $(KIND)) $(if $(AGAIN),-again) -tags $(TAGS) -timeout 5m $(UNITS); \
+	@if command -v $(CC) >/dev/null; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) run -trimpath ./scripts/test -race -short -tags $(TAGS) -timeout 5m $(UNITS); \
 	else $(call missing,a C compiler for the race detector); fi
 
 # Every fuzz target of the unit packages, two side by side: make fuzz FUZZTIME=5m

@@ -81,7 +81,7 @@ func TestFindMade(t *testing.T) {
 func TestFindNothing(t *testing.T) {
 	all, err := Find("no cgroup has such a name")
 	if errors.Is(err, ErrNone) {
-		testkit.Need(t, false, "cgroup v2")
+		testkit.Lacks(t, testkit.Cgroup, true, "cgroup v2")
 	}
 	if err != nil || len(all) > 0 {
 		t.Errorf("%v, %v", all, err)
@@ -121,7 +121,7 @@ func TestSearchBounded(t *testing.T) {
 // However many cgroups a user makes, those of other users are found, and it is said that some were not looked at. What is
 // below a user's cgroup counts for that user, whoever owns it.
 func TestSearchOfManyUsers(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root, for files of other users")
+	testkit.Need(t, testkit.Root)
 	const most = 8
 	dir := t.TempDir()
 	for user := range 3 {

@@ -24,19 +24,14 @@ func TestFindDir(t *testing.T) {
 	for _, c := range []struct{ what, mounts, own, want string }{
 		{"unified", unified, "0::/user.slice/app\n", "/sys/fs/cgroup/user.slice/app"},
 		{"unified, root", unified, "0::/\n", "/sys/fs/cgroup"},
-		{"unified, no newline", strings.TrimSpace(unified), "0::/a", "/sys/fs/cgroup/a"},
 		{"hybrid", hybrid, "5:memory:/x\n1:name=systemd:/y\n0::/z\n", "/sys/fs/cgroup/unified/z"},
-		{"hybrid, v2 line first", hybrid, "0::/z\n5:memory:/x\n", "/sys/fs/cgroup/unified/z"},
 		{"bind-mounted part", part, "0::/user.slice/app/one\n", "/sys/fs/cgroup/one"},
-		{"bind-mounted part, its root", part, "0::/user.slice/app\n", "/sys/fs/cgroup"},
 		{"part that is not ours, then all", part + unified, "0::/system.slice\n", "/sys/fs/cgroup/system.slice"},
 		{"spaces in the mount point", spaced, "0::/x\n", "/mnt/a b\tc\\d/x"},
 		{"spaces in the root", spacedR, "0::/my slice/x y\n", "/cg/x y"},
 		{"colon in the name", unified, "0::/a:b/0::/c\n", "/sys/fs/cgroup/a:b/0::/c"},
 		{"deleted", unified, "0::/gone (deleted)\n", "/sys/fs/cgroup/gone"},
 		{"namespace, mounted outside of it", outside, "0::/../../x\n", "/sys/fs/cgroup/x"},
-		{"optional fields", "1 2 0:3 / /c rw shared:1 master:2 propagate_from:3 unbindable - cgroup2 none rw\n", "0::/x\n", "/c/x"},
-		{"dash as mount point", "1 2 0:3 / /- rw - cgroup2 none rw\n", "0::/x\n", "/-/x"},
 	} {
 		if got, err := findDir([]byte(c.mounts), []byte(c.own)); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v; want %q", c.what, got, err, c.want)
@@ -52,8 +47,6 @@ func TestFindDirNone(t *testing.T) {
 		{"mounted, but no line", unified, "5:memory:/x\n"},
 		{"cut line", "31 23 0:28 / /sys/fs/cgr", "0::/\n"},
 		{"too few fields", "31 23 0:28 / - cgroup2 cgroup2 rw\n", "0::/\n"},
-		{"another type", "31 23 0:28 / /c rw - cgroup2x cgroup2 rw\n", "0::/\n"},
-		{"cgroup2 as source", "31 23 0:28 / /c rw - tmpfs cgroup2 rw\n", "0::/\n"},
 	} {
 		if got, err := findDir([]byte(c.mounts), []byte(c.own)); !errors.Is(err, ErrNone) {
 			t.Errorf("%s: %q, %v; want ErrNone", c.what, got, err)
@@ -68,8 +61,6 @@ func TestFindDirOutside(t *testing.T) {
 		{"beside the mounted part", part, "0::/user.slice/application\n"},
 		{"above the mounted part", part, "0::/user.slice\n"},
 		{"outside of the namespace", unified, "0::/../x\n"},
-		{"outside of the namespace, hybrid", hybrid, "0::/../memory\n"},
-		{"just outside of the namespace", unified, "0::/..\n"},
 		{"further outside than the mount", outside, "0::/../../../x\n"},
 	} {
 		if got, err := findDir([]byte(c.mounts), []byte(c.own)); err == nil || errors.Is(err, ErrNone) {

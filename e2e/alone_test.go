@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -18,16 +19,16 @@ import (
 func container(t *testing.T, flags []string, argv func(s *session) []string) (s *session, first int) {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
-	testkit.Need(t, err == nil && os.Geteuid() == 0, "unshare and root")
+	testkit.Lacks(t, testkit.Namespaces, !(err == nil && os.Geteuid() == 0), "unshare and root")
 	s = startGateway(t).newSession()
 	head := []string{unshare, "--fork", "--pid", "--mount-proc"}
-	s.spawn(setup{bare: true}, append(head, s.wrap(flags, argv(s)...)...)...)
-	s.waitReady()
-	return s, firstChild(t, s.pid)
+	s.Spawn(setup{Bare: true}, append(head, s.Wrap(flags, argv(s)...)...)...)
+	s.WaitReady()
+	return s, firstChild(t, s.PID)
 }
 
 func tree(root string, children ...string) func(s *session) []string {
-	return func(s *session) []string { return node(s.dir, root, children...) }
+	return func(s *session) []string { return node(s.Dir, root, children...) }
 }
 
 func TestFirstProcess(t *testing.T) {
@@ -46,16 +47,16 @@ func TestFirstProcess(t *testing.T) {
 			}
 			t.Parallel()
 			s, first := container(t, polite(), tree("serve", "daemon", "setsid,closefds,clearenv,chdir"))
-			if s.server == 1 {
+			if s.Server == 1 {
 				t.Error("the server itself is the first process")
 			}
 			if below := children(t, first); len(below) != 2 { // the server, and the daemon that fell to us
 				t.Errorf("below the first process: %v", below)
 			}
 			e.end(s, first)
-			wantExit(t, s.wait(), e.exit)
-			s.gone()
-			s.ended()
+			wantExit(t, s.Wait(), e.exit)
+			s.Gone()
+			s.Ended()
 		})
 	}
 }
@@ -71,7 +72,7 @@ func children(t *testing.T, pid int) []proc {
 			t.Fatal(err)
 		}
 		for f := range strings.FieldsSeq(string(pids)) {
-			if p := describe(number(t, f)); p.state != "Z" {
+			if p := stage.Describe(number(t, f)); p.State != "Z" {
 				found = append(found, p)
 			}
 		}
@@ -85,23 +86,23 @@ func TestFirstProcessReaps(t *testing.T) {
 	s, first := container(t, polite(), tree("serve", "orphans=100", "setsid/orphans=100"))
 	testkit.Until(t, "no zombies", func() bool { return zombies(first) == 0 })
 	s.closeStdin()
-	wantExit(t, s.wait(), "exit 0")
-	s.gone()
+	wantExit(t, s.Wait(), "exit 0")
+	s.Gone()
 }
 
 // The control: a first process that does not care about children that are not its own keeps them as zombies.
 func TestFirstProcessWithoutUsKeepsZombies(t *testing.T) {
 	unshare, err := exec.LookPath("unshare")
-	testkit.Need(t, err == nil && os.Geteuid() == 0, "unshare and root")
+	testkit.Lacks(t, testkit.Namespaces, !(err == nil && os.Geteuid() == 0), "unshare and root")
 	t.Parallel()
 	s := startGateway(t).newSession()
-	argv := append([]string{unshare, "--fork", "--pid", "--mount-proc"}, node(s.dir, "serve", "setsid/orphans=50")...)
-	s.spawn(setup{bare: true}, argv...)
-	s.waitReady()
-	first := firstChild(t, s.pid)
+	argv := append([]string{unshare, "--fork", "--pid", "--mount-proc"}, node(s.Dir, "serve", "setsid/orphans=50")...)
+	s.Spawn(setup{Bare: true}, argv...)
+	s.WaitReady()
+	first := firstChild(t, s.PID)
 	testkit.Until(t, "50 zombies", func() bool { return zombies(first) >= 50 }) // the last of them is dying
 	s.closeStdin()
-	s.waitDead()
+	s.WaitDead()
 }
 
 // Signals that end nothing are passed on by the first process as by any other.
@@ -112,11 +113,11 @@ func TestFirstProcessPassesSignals(t *testing.T) {
 		if err := syscall.Kill(first, sig); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.TrimSpace(s.read()); got != "got "+strconv.Itoa(int(sig)) {
+		if got := strings.TrimSpace(s.Read()); got != "got "+strconv.Itoa(int(sig)) {
 			t.Errorf("the server %s instead of %d", got, sig)
 		}
 	}
 	_ = syscall.Kill(first, syscall.SIGTERM)
-	wantExit(t, s.wait(), "exit 137")
-	s.gone()
+	wantExit(t, s.Wait(), "exit 137")
+	s.Gone()
 }

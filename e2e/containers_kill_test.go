@@ -27,7 +27,7 @@ func TestKilledWhileContainersStart(t *testing.T) {
 	t.Parallel()
 	from := newSeed(t)
 	roles := []string{"gateway", "anchor", "supervisor", "launcher"}
-	for n := range rounds(5) {
+	for n := range testkit.Rounds(5) {
 		k := sudden{role: roles[n%len(roles)], after: from.between(0, 450*time.Millisecond)}
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			t.Parallel()
@@ -41,11 +41,11 @@ func (k sudden) round(t *testing.T, e *engine) {
 	t.Helper()
 	mark := e.mark(t)
 	s := startGateway(t).newSession()
-	s.spawn(setup{flags: patient(), env: boxEnviron(e, s)}, fourRuns(t, e, mark)...)
+	s.Spawn(setup{Flags: patient(), Env: boxEnviron(e, s)}, fourRuns(t, e, mark)...)
 	kill := s.killer(k.role)
 	pause(k.after)
 	kill()
-	s.gone()
+	s.Gone()
 	if left := e.marked(t, mark); len(left) > 0 {
 		t.Errorf("containers left: %v", left)
 	}
@@ -86,11 +86,11 @@ func killAtCreate(t *testing.T, e *engine, mark string) {
 	g := startGateway(t)
 	s := g.newSession()
 	o := order{e: e, image: e.image(t), mark: mark, words: []string{"ignore-eof"}}
-	s.spawn(setup{bare: true, env: boxEnviron(e, s)}, o.dockerRun(t, "--rm")...)
+	s.Spawn(setup{Bare: true, Env: boxEnviron(e, s)}, o.dockerRun(t, "--rm")...)
 	if !news.Scan() {
 		t.Fatal("the engine does not tell of the container")
 	}
-	s.signal(syscall.SIGKILL)
-	wantExit(t, s.wait(), "signal 9")
-	g.kill()
+	s.Signal(syscall.SIGKILL)
+	wantExit(t, s.Wait(), "signal 9")
+	g.Kill()
 }

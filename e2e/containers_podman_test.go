@@ -67,18 +67,18 @@ podman ps --all --format '{{.Names}} {{.Status}}' >"$out"`
 // conmon no time for that.
 func TestPodmanWithoutASocket(t *testing.T) {
 	testkit.Long(t)
-	testkit.Need(t, os.Geteuid() == 0 && has("podman"), "root and podman")
+	testkit.Lacks(t, testkit.Podman, !(os.Geteuid() == 0 && has("podman")), "root and podman")
 	t.Parallel()
 	for _, c := range []struct{ kill, want string }{{"--kill-timeout=25s", ""}, {"--kill-timeout=1ms", "boxed Up"}} {
 		s := startGateway(t).newSession()
-		left := filepath.Join(s.dir, "left")
+		left := filepath.Join(s.Dir, "left")
 		run := []string{"podman", "run", "-i", "--rm", "--name", "boxed", "--network", "none", "--ulimit", "nofile=256:256", "--ulimit", "nproc=4096:4096", "boxed:1", "boxed", "ignore-eof", "ignore-term"}
-		argv := s.wrap(quick(c.kill), run...)
-		s.spawn(setup{bare: true}, append([]string{lookPath(t, "unshare"), "--mount", "/bin/sh", "-c", alonePodman, "sh", filepath.Dir(fixture), left}, argv...)...)
+		argv := s.Wrap(quick(c.kill), run...)
+		s.Spawn(setup{Bare: true}, append([]string{lookPath(t, "unshare"), "--mount", "/bin/sh", "-c", alonePodman, "sh", filepath.Dir(fixture), left}, argv...)...)
 		s.waitBox()
 		s.closeStdin()
-		wantExit(t, s.wait(), "exit 0")
-		s.waitDead()
+		wantExit(t, s.Wait(), "exit 0")
+		s.WaitDead()
 		if got := string(readFile(t, left)); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: left is %q", c.kill, got)
 		}

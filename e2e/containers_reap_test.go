@@ -19,14 +19,14 @@ func boxedDead(t *testing.T, e *engine, mark string, after time.Duration) *sessi
 	t.Helper()
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: patient(), env: boxEnviron(e, s)}, fourRuns(t, e, mark)...)
+	s.Spawn(setup{Flags: patient(), Env: boxEnviron(e, s)}, fourRuns(t, e, mark)...)
 	if after == 0 {
 		e.awaitRunning(t, mark, 4)
 	} else {
 		pause(after)
 	}
-	s.ids = []string{s.boxRecord()}
-	killPair(t, s.pid)
+	s.IDs = []string{s.boxRecord()}
+	killPair(t, s.PID)
 	return s
 }
 
@@ -34,9 +34,9 @@ func boxedDead(t *testing.T, e *engine, mark string, after time.Duration) *sessi
 func (s *session) boxRecord() string {
 	s.t.Helper()
 	found := ""
-	testkit.Until(s.t, fmt.Sprintf("a record that names anchor %d", s.pid), func() bool {
-		for _, id := range s.records() {
-			if s.recordNow(id).Anchor.PID == s.pid {
+	testkit.Until(s.t, fmt.Sprintf("a record that names anchor %d", s.PID), func() bool {
+		for _, id := range s.Records() {
+			if s.Record(id).Anchor.PID == s.PID {
 				found = id
 			}
 		}
@@ -63,7 +63,7 @@ func TestReapEndsContainersOfTheDead(t *testing.T) {
 
 func (e *engine) reapRounds(t *testing.T) {
 	others, from := newOthers(t, e), newSeed(t)
-	for n := range rounds(3) {
+	for n := range testkit.Rounds(3) {
 		// In every other round the kill comes while the containers start.
 		after := time.Duration(0)
 		if n%2 == 1 {
@@ -79,11 +79,11 @@ func (e *engine) reapRounds(t *testing.T) {
 		if after == 0 && up != 4 {
 			t.Errorf("round %d: %d containers, want 4", n, up)
 		}
-		s.waitDead()
-		if got := s.records(); !slices.Equal(got, others.living.ids) {
+		s.WaitDead()
+		if got := s.Records(); !slices.Equal(got, others.living.IDs) {
 			t.Errorf("round %d: records %v, want that of the living session only", n, got)
 		}
-		s.gw.kill()
+		s.gw.Kill()
 	}
 	others.untouched(t)
 }
@@ -120,11 +120,11 @@ func (e *engine) listDead(t *testing.T) {
 func (e *engine) reapByLabel(t *testing.T) {
 	mark := e.mark(t)
 	s := boxedDead(t, e, mark, 0)
-	files, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*"))
+	files, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*"))
 	for _, f := range files {
 		s.ok(os.Remove(f))
 	}
-	s.endAll()
+	s.EndAll()
 	r := e.sweeper().reap(t, 0, "--kill", "--kill-timeout=25s")
 	if left := e.marked(t, mark); len(left) > 0 {
 		t.Errorf("containers left: %v\n%s", left, r.stdout)
@@ -159,10 +159,10 @@ func newOthers(t *testing.T, e *engine) *others {
 	e.bystander(t, o.mark, "ignore-eof", "seconds=600")
 	o.living = startGateway(t).newSession()
 	o.living.shareRuntime()
-	in := order{e: e, dir: o.living.dir, image: e.image(t), mark: o.mark, words: []string{"ignore-eof", "seconds=600"}}
-	o.living.spawn(setup{env: boxEnviron(e, o.living)}, launch("i").argv(t, in)...)
+	in := order{e: e, dir: o.living.Dir, image: e.image(t), mark: o.mark, words: []string{"ignore-eof", "seconds=600"}}
+	o.living.Spawn(setup{Env: boxEnviron(e, o.living)}, launch("i").argv(t, in)...)
 	o.living.waitBox()
-	o.living.ids = []string{o.living.boxRecord()}
+	o.living.IDs = []string{o.living.boxRecord()}
 	e.awaitRunning(t, o.mark, 2)
 	for _, c := range e.marked(t, o.mark) {
 		o.before[c.ID], _ = e.state(t, c.ID)
@@ -180,8 +180,8 @@ func (o *others) untouched(t *testing.T) {
 	if len(o.before) != 2 {
 		t.Errorf("%d containers of others, want 2", len(o.before))
 	}
-	o.living.gw.kill()
-	o.living.waitDead()
+	o.living.gw.Kill()
+	o.living.WaitDead()
 }
 
 // A container with the label that keeps it goes on, however its session ends and whoever looks for what is left: nothing
@@ -195,14 +195,14 @@ func (e *engine) keepContainer(t *testing.T) {
 			return order{e: e, image: e.image(t), mark: mark, with: words, words: []string{"ignore-eof"}}.dockerRun(t, "-d")
 		}
 		server := quote(argv("--label=mcp-tether.keep=1")) + "; " + quote(argv("--label=mcp-tether.keep=0")) + "; exec cat"
-		s.spawn(setup{flags: patient(), env: boxEnviron(e, s)}, "/bin/sh", "-c", server)
+		s.Spawn(setup{Flags: patient(), Env: boxEnviron(e, s)}, "/bin/sh", "-c", server)
 		e.awaitRunning(t, mark, 2)
-		s.ids = []string{s.boxRecord()}
+		s.IDs = []string{s.boxRecord()}
 		if killed {
-			killPair(t, s.pid)
+			killPair(t, s.PID)
 			e.sweeper().reap(t, 0, "--kill", "--kill-timeout=25s")
 		} else {
-			s.gw.kill()
+			s.gw.Kill()
 		}
 		s.swept()
 		left := e.marked(t, mark)

@@ -28,13 +28,13 @@ func TestIdleEngineIsNotDialled(t *testing.T) {
 				dialled <- err
 			}()
 			s := startGateway(t).newSession()
-			s.spawn(setup{flags: polite(), env: []string{"DOCKER_HOST=" + host}}, node(s.dir, "serve", "daemon")...)
-			s.waitReady()
+			s.Spawn(setup{Flags: polite(), Env: []string{"DOCKER_HOST=" + host}}, node(s.Dir, "serve", "daemon")...)
+			s.WaitReady()
 			if got := s.environment("DOCKER_HOST"); got == host || got == "" {
 				t.Errorf("the server's DOCKER_HOST is %q, want that of a proxy", got)
 			}
 			end.end(s)
-			s.gone()
+			s.Gone()
 			_ = l.Close()
 			if err := <-dialled; !errors.Is(err, net.ErrClosed) {
 				t.Errorf("the engine was dialled (%v)", err)
@@ -49,13 +49,13 @@ func TestEngineInSightCostsOneSocket(t *testing.T) {
 	_, host := listenUnix(t)
 	start := func(flag string) *session {
 		s := startGateway(t).newSession()
-		s.spawn(setup{flags: polite(flag), env: []string{"DOCKER_HOST=" + host}}, node(s.dir, "serve")...)
-		s.waitReady()
+		s.Spawn(setup{Flags: polite(flag), Env: []string{"DOCKER_HOST=" + host}}, node(s.Dir, "serve")...)
+		s.WaitReady()
 		return s
 	}
 	count := func(s *session) (processes, files int) {
-		open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.supervisor()))
-		return len(s.members()), len(open)
+		open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.Supervisor()))
+		return len(s.Members()), len(open)
 	}
 	off, on := start("--containers=off"), start("--containers=auto")
 	// A supervisor that looks at something has it open for a moment.

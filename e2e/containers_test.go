@@ -23,9 +23,9 @@ func patient(flags ...string) []string { return quick(append(flags, engineTime).
 func (g *gateway) box(e *engine, with setup, l launcher, o order) *session {
 	g.t.Helper()
 	s := g.newSession()
-	o.e, o.dir, o.image = e, s.dir, e.image(g.t)
-	with.env = append(with.env, boxEnviron(e, s)...)
-	s.spawn(with, l.argv(g.t, o)...)
+	o.e, o.dir, o.image = e, s.Dir, e.image(g.t)
+	with.Env = append(with.Env, boxEnviron(e, s)...)
+	s.Spawn(with, l.argv(g.t, o)...)
 	s.waitBox()
 	// The server may speak before the engine says that it runs.
 	e.awaitRunning(g.t, o.mark, 1)
@@ -34,23 +34,23 @@ func (g *gateway) box(e *engine, with setup, l launcher, o order) *session {
 
 // boxEnviron is what the clients of a session are told. Nothing they write goes to the user's home.
 func boxEnviron(e *engine, s *session) []string {
-	return append(e.environ(), "HOME="+s.dir, "npm_config_update_notifier=false", "PYTHONDONTWRITEBYTECODE=1")
+	return append(e.environ(), "HOME="+s.Dir, "npm_config_update_notifier=false", "PYTHONDONTWRITEBYTECODE=1")
 }
 
 // waitBox waits for the line that says ready. Its pid is one of the container's.
 func (s *session) waitBox() {
 	s.t.Helper()
-	if line := s.read(); !strings.Contains(line, `"ready"`) {
+	if line := s.Read(); !strings.Contains(line, `"ready"`) {
 		s.t.Fatalf("instead of ready the server said %q", line)
 	}
-	s.ids = s.records()
+	s.IDs = s.Records()
 }
 
 // serverPID is what the supervisor started: npm, a shell, or a client of the engine.
 func (s *session) serverPID() int {
 	s.t.Helper()
-	s.waitRecord()
-	pid := s.record(s.id()).Server.PID
+	s.WaitRecord()
+	pid := s.Record(s.ID()).Server.PID
 	if pid < 2 {
 		s.t.Fatal("no server in the record")
 	}
@@ -76,10 +76,10 @@ type boxEnding struct {
 }
 
 var boxEndings = []boxEnding{
-	{"gateway", func(s *session) { s.gw.kill() }},
-	{"wrapper", func(s *session) { s.signal(syscall.SIGTERM) }},
-	{"anchor", func(s *session) { s.signal(syscall.SIGKILL) }},
-	{"supervisor", func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) }},
+	{"gateway", func(s *session) { s.gw.Kill() }},
+	{"wrapper", func(s *session) { s.Signal(syscall.SIGTERM) }},
+	{"anchor", func(s *session) { s.Signal(syscall.SIGKILL) }},
+	{"supervisor", func(s *session) { _ = syscall.Kill(s.Supervisor(), syscall.SIGKILL) }},
 	{"launcher", func(s *session) { _ = syscall.Kill(s.serverPID(), syscall.SIGKILL) }},
 }
 
@@ -104,12 +104,12 @@ func TestContainersEndWithTheirSession(t *testing.T) {
 
 func endBox(t *testing.T, e *engine, l launcher, temper temper, end boxEnding) {
 	mark := e.mark(t)
-	s := startGateway(t).box(e, setup{flags: patient()}, l, order{mark: mark, words: temper.words})
+	s := startGateway(t).box(e, setup{Flags: patient()}, l, order{mark: mark, words: temper.words})
 	if up := e.marked(t, mark); len(up) == 0 {
 		t.Fatal("no container, so this proves nothing")
 	}
 	end.end(s)
-	s.gone()
+	s.Gone()
 	if left := e.marked(t, mark); len(left) > 0 {
 		t.Errorf("containers left: %v", left)
 	}
@@ -133,9 +133,9 @@ func TestBareContainersOutliveTheirClients(t *testing.T) {
 func outliveClients(t *testing.T, e *engine, l launcher) {
 	t.Helper()
 	mark := e.mark(t)
-	s := startGateway(t).box(e, setup{bare: true}, l, order{mark: mark, words: []string{"ignore-eof", "ignore-term"}})
-	s.gw.kill()
-	s.endAll()
+	s := startGateway(t).box(e, setup{Bare: true}, l, order{mark: mark, words: []string{"ignore-eof", "ignore-term"}})
+	s.gw.Kill()
+	s.EndAll()
 	if !slices.ContainsFunc(e.marked(t, mark), func(b box) bool { return b.State == "running" }) {
 		t.Error("the bare container ended, so the tethered one proves nothing")
 	}
@@ -147,9 +147,9 @@ func TestContainersOffLeaks(t *testing.T) {
 	e := engineFor(t)
 	t.Parallel()
 	mark := e.mark(t)
-	s := startGateway(t).box(e, setup{flags: patient("--containers=off")}, launch("i"), order{mark: mark, words: []string{"ignore-eof", "ignore-term"}})
-	s.gw.kill()
-	s.gone()
+	s := startGateway(t).box(e, setup{Flags: patient("--containers=off")}, launch("i"), order{mark: mark, words: []string{"ignore-eof", "ignore-term"}})
+	s.gw.Kill()
+	s.Gone()
 	if left := e.marked(t, mark); len(left) != 1 || left[0].State != "running" {
 		t.Errorf("containers left: %v, want one that runs, or the others prove nothing", left)
 	}
@@ -201,11 +201,11 @@ func (b *bystanders) untouched(t *testing.T) {
 			t.Errorf("image %s is gone", id)
 		}
 	}
-	if !strings.Contains(b.neighbor.ask(`{"id":7,"method":"ping"}`), `"id":7`) {
+	if !strings.Contains(b.neighbor.Ask(`{"id":7,"method":"ping"}`), `"id":7`) {
 		t.Error("the other session's server was touched")
 	}
-	b.neighbor.gw.kill()
-	b.neighbor.gone()
+	b.neighbor.gw.Kill()
+	b.neighbor.Gone()
 }
 
 // fourRuns are four clients at once, below a shell that waits for them.
@@ -234,7 +234,7 @@ func (e *engine) describe(t *testing.T, mark, more string) string {
 // the session's own containers go with them, unless a container has such volumes too.
 func TestVolumesOfAnothersContainer(t *testing.T) {
 	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
-		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+		s, host := proxied(t, setup{Env: []string{"DOCKER_HOST=" + e.host}})
 		mark := e.mark(t)
 		create := func(host, name, config string) {
 			t.Helper()
@@ -282,7 +282,7 @@ func (e *engine) volumes(t *testing.T) []string {
 // fails.
 func TestBuildThatFailsLeavesNoContainer(t *testing.T) {
 	e := engineFor(t)
-	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	s, host := proxied(t, setup{Env: []string{"DOCKER_HOST=" + e.host}})
 	word := "nonsense-" + e.mark(t) // other packages use the engine at the same time
 	for _, h := range []string{host, e.host} {
 		cmd := e.command("build", "--network=none", "-t", "none:none", "-")
@@ -308,7 +308,7 @@ func TestContainerWithTheEnginesSocket(t *testing.T) {
 	docker, podman := engineFor(t), podmanFor(t)
 	t.Parallel()
 	for _, e := range []*engine{docker, podman} {
-		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+		s, host := proxied(t, setup{Env: []string{"DOCKER_HOST=" + e.host}})
 		mark := e.mark(t)
 		inner := lastMessage("POST", "/v1.40/containers/create?name="+mark+"inner", e.describe(t, mark, `"Cmd":["boxed"],"HostConfig":{"NetworkMode":"none"}`), "Content-Type: application/json")
 		outer := e.describe(t, mark, fmt.Sprintf(`"Cmd":["asks","/x",%q],"HostConfig":{"NetworkMode":"none","Binds":[%q]}`, inner, e.sock+":/x"))
@@ -330,7 +330,7 @@ func TestNetworkWithAnothersStoppedContainer(t *testing.T) {
 	t.Parallel()
 	for _, e := range []*engine{docker, podman} {
 		mark := e.mark(t)
-		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+		s, host := proxied(t, setup{Env: []string{"DOCKER_HOST=" + e.host}})
 		t.Cleanup(func() { e.removeNetworks(t, mark) })
 		e.post(t, host, "/networks/create", fmt.Sprintf(`{"Name":%q,"Labels":{%q:%q}}`, mark, markLabel, mark), "201")
 		e.post(t, e.host, "/containers/create?name="+mark, e.describe(t, mark, fmt.Sprintf(`"Cmd":["boxed","ignore-eof"],"HostConfig":{"NetworkMode":%q}`, mark)), "201")

@@ -1,6 +1,10 @@
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"mcp-tether/internal/stage"
+)
 
 // Negative controls: without the wrapper these trees outlive their gateway. If one of them fails, the tests of the
 // wrapper beside it prove nothing.
@@ -16,13 +20,13 @@ func TestBareTreeOutlivesGateway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storm(t, child)
-			s := begin(t, setup{bare: true}, "serve", child)
-			s.gw.kill()
-			awaitExit(t, s.server)
-			if !s.alive() {
+			s := begin(t, setup{Bare: true}, "serve", child)
+			s.gw.Kill()
+			stage.AwaitExit(t, s.Server)
+			if !s.Alive() {
 				t.Error("nothing is left of the bare tree")
 			}
-			s.endAll()
+			s.EndAll()
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 // restarting starts such a session, which has met its client.
 func restarting(t *testing.T, flags ...string) *session {
 	t.Helper()
-	return greeted(t, setup{flags: polite(append(flags, "--on-crash=restart", "--log-level=debug")...)}, "serve", "daemon")
+	return greeted(t, setup{Flags: polite(append(flags, "--on-crash=restart", "--log-level=debug")...)}, "serve", "daemon")
 }
 
 // dies has the server end in some way, with the call 7 open, in a session that may hibernate as well.
@@ -25,8 +25,8 @@ var dies = map[string]struct {
 }{
 	"--hibernate=0s": {func(s *session) { s.hold(7); _ = syscall.Kill(s.lastServer(), syscall.SIGKILL) }, "exit code 137"},
 	"--hibernate=1h": {func(s *session) {
-		s.wantAnswer(s.ask(toolCall(6, "half", "")), 6)
-		s.write(toolCall(7, "die", "1") + "\n")
+		s.wantAnswer(s.Ask(toolCall(6, "half", "")), 6)
+		s.Write(toolCall(7, "die", "1") + "\n")
 	}, "exit code 1"},
 }
 
@@ -38,11 +38,11 @@ func TestCrashRestarts(t *testing.T) {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()
 			s := restarting(t, flag)
-			s.wantAnswer(s.ask(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`), 1)
+			s.wantAnswer(s.Ask(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`), 1)
 			d.kill(s) // A line that it has begun does not reach the client.
-			s.wantError(s.read(), 7, "the server ended ("+d.code+")")
+			s.wantError(s.Read(), 7, "the server ended ("+d.code+")")
 			s.until("without a server", func() bool { r := s.sleeper(); return r.State == "asleep" && r.Server.PID == 0 })
-			if left := s.members(); len(left) != 1 {
+			if left := s.Members(); len(left) != 1 {
 				t.Errorf("left of the server: %v", left)
 			}
 			s.echo(8)
@@ -52,7 +52,7 @@ func TestCrashRestarts(t *testing.T) {
 			}
 			// The answer may be here before the record is written.
 			s.until("restarted once", func() bool { r := s.sleeper(); return r.Restarts == 1 && r.Wakes == 0 && r.State == "running" })
-			if out := (caller{runtime: s.runtime}).run(t, "ps").stdout; !strings.Contains(out, "restarted 1") {
+			if out := (caller{runtime: s.Runtime}).run(t, "ps").stdout; !strings.Contains(out, "restarted 1") {
 				t.Errorf("ps says\n%s", out)
 			}
 			s.farewell()
@@ -64,27 +64,28 @@ func TestCrashRestarts(t *testing.T) {
 // the end of the stream ends the session at once.
 func TestCrashThenClosed(t *testing.T) {
 	t.Parallel()
-	s := greeted(t, setup{flags: []string{"--on-crash=restart", "--term-grace=1h"}}, "serve", "daemon,ignore-term")
-	s.write(toolCall(7, "die", "3") + "\n")
+	s := greeted(t, setup{Flags: []string{"--on-crash=restart", "--term-grace=1h"}}, "serve", "daemon,ignore-term")
+	s.Write(toolCall(7, "die", "3") + "\n")
 	s.awaitState(t, "falling-asleep")
 	s.closeStdin()
 	s.killTree()
-	s.wantError(strings.TrimSpace(s.readToEnd()), 7, "exit code 3")
-	wantExit(t, s.wait(), "exit 0")
-	s.gone()
-	s.endedWhole("stdin-closed")
+	s.wantError(strings.TrimSpace(s.ReadToEnd()), 7, "exit code 3")
+	wantExit(t, s.Wait(), "exit 0")
+	s.Gone()
+	s.EndedWhole("stdin-closed")
 }
 
 // A server whose state cannot be given to another ends the session when it dies, as without the flag.
 // Seen to fail where nothing stands in the way of another server: the session goes on.
 func TestCrashThatCannotBeMended(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	s := restarting(t)
-	s.wantAnswer(s.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":%q}}`, strings.Repeat("x", 300<<10))), 1)
-	s.write(toolCall(7, "die", "3") + "\n")
-	s.wantError(strings.TrimSpace(s.readToEnd()), 7, "exit code 3")
-	wantExit(t, s.wait(), "exit 3")
-	s.gone()
-	s.endedWhole("server-exited")
-	testkit.Until(t, "logged", func() bool { return len(s.events("the server cannot be restarted")) == 1 })
+	s.wantAnswer(s.Ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":%q}}`, strings.Repeat("x", 300<<10))), 1)
+	s.Write(toolCall(7, "die", "3") + "\n")
+	s.wantError(strings.TrimSpace(s.ReadToEnd()), 7, "exit code 3")
+	wantExit(t, s.Wait(), "exit 3")
+	s.Gone()
+	s.EndedWhole("server-exited")
+	testkit.Until(t, "logged", func() bool { return len(s.Events("the server cannot be restarted")) == 1 })
 }

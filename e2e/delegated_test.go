@@ -14,16 +14,16 @@ import (
 
 // A cgroup that was handed over to a user is used by that user, and ends what the user alone could not kill.
 func TestDelegatedCgroup(t *testing.T) {
-	testkit.Need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	needCgroupKill(t)
 	t.Parallel()
 	name := setuidCopy(t)
 	w := world{steps: []string{"cgroup=" + delegate(t)}, uid: nobody}
-	s := w.gateway(t).tree(setup{flags: resisting("--cgroup=require")}, "serve", "daemon", "setsid,setuid,comm="+name)
-	s.waitReady()
-	s.gw.kill()
-	s.gone()
-	s.endedWhole(deathCauses...)
+	s := w.gateway(t).tree(setup{Flags: resisting("--cgroup=require")}, "serve", "daemon", "setsid,setuid,comm="+name)
+	s.WaitReady()
+	s.gw.Kill()
+	s.Gone()
+	s.EndedWhole(deathCauses...)
 }
 
 // delegate makes a cgroup and hands it over, as systemd does.
@@ -43,7 +43,7 @@ func needCgroup(t *testing.T) string {
 	t.Helper()
 	own, err := testkit.WritableCgroup()
 	dir := filepath.Join(own, fmt.Sprintf("e2e-%d-%d", os.Getpid(), time.Now().UnixNano()))
-	testkit.Need(t, err == nil && os.Mkdir(dir, 0o755) == nil, "a cgroup v2 that can be written")
+	testkit.Lacks(t, testkit.Cgroup, !(err == nil && os.Mkdir(dir, 0o755) == nil), "a cgroup v2 that can be written")
 	t.Cleanup(func() { removeCgroup(t, dir) })
 	return dir
 }
@@ -52,7 +52,7 @@ func needCgroup(t *testing.T) string {
 func needCgroupKill(t *testing.T) {
 	t.Helper()
 	_, err := os.Stat(filepath.Join(needCgroup(t), "cgroup.kill"))
-	testkit.Need(t, err == nil, "cgroup.kill, of Linux 5.14")
+	testkit.Lacks(t, testkit.Kernel, err != nil, "cgroup.kill, of Linux 5.14")
 }
 
 // removeCgroup waits until the kernel has let go of the last process: cgroup.events polls as an exception when it has.

@@ -23,7 +23,7 @@ type spoiled struct {
 	why  string // part of the warning
 }
 
-func (s *session) recordDir() string { return filepath.Join(s.runtime, "mcp-tether") }
+func (s *session) recordDir() string { return filepath.Join(s.Runtime, "mcp-tether") }
 
 var spoiledDirs = []spoiled{
 	{name: "read-only", step: "readonly", why: "read-only file system"},
@@ -36,7 +36,7 @@ var spoiledDirs = []spoiled{
 		s.ok(os.Mkdir(s.recordDir(), 0o700))
 		s.ok(os.Chmod(s.recordDir(), 0o777))
 	}, why: "open to others"},
-	{name: "a link", do: func(s *session) { s.ok(os.Symlink(s.dir, s.recordDir())) }, why: "not a directory"},
+	{name: "a link", do: func(s *session) { s.ok(os.Symlink(s.Dir, s.recordDir())) }, why: "not a directory"},
 }
 
 // The server starts all the same, its session ends whole, and a warning tells what is lost.
@@ -47,18 +47,18 @@ func TestRecordCannotBeKept(t *testing.T) {
 			needWorld(t)
 			t.Parallel()
 			s := startGateway(t).newSession()
-			argv := s.wrap(polite(), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
+			argv := s.Wrap(polite(), node(s.Dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
 			if d.do != nil {
 				d.do(s)
 			} else {
-				argv = inWorld(argv, d.step+"="+s.runtime)
+				argv = inWorld(argv, d.step+"="+s.Runtime)
 			}
-			s.spawn(setup{bare: true}, argv...)
-			s.waitReady()
+			s.Spawn(setup{Bare: true}, argv...)
+			s.WaitReady()
 			s.wantWarning(d.why)
-			s.gw.kill()
-			s.waitDead()
-			s.endedWhole(deathCauses...)
+			s.gw.Kill()
+			s.WaitDead()
+			s.EndedWhole(deathCauses...)
 		})
 	}
 }
@@ -67,20 +67,20 @@ func TestRecordCannotBeKept(t *testing.T) {
 func TestRuntimeOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	s := startGatewayAs(t, nobody).newSession()
-	s.ok(os.Chown(s.runtime, 0, 0))
-	s.ok(os.Chmod(s.runtime, 0o777))
+	s.ok(os.Chown(s.Runtime, 0, 0))
+	s.ok(os.Chmod(s.Runtime, 0o777))
 	next := "/tmp/mcp-tether-65534" // it stays: other tests' sessions may be about to use it
-	s.spawn(setup{flags: polite()}, node(s.dir, "serve", "daemon")...)
-	s.waitReady()
+	s.Spawn(setup{Flags: polite()}, node(s.Dir, "serve", "daemon")...)
+	s.WaitReady()
 	record := filepath.Join(next, strings.Trim(answerTo(s, "MCP_TETHER_SESSION"), `"`)+".json")
 	testkit.Until(t, record, func() bool { _, err := os.Stat(record); return err == nil })
-	s.gw.kill()
-	s.gone()
-	s.endedWhole(deathCauses...)
+	s.gw.Kill()
+	s.Gone()
+	s.EndedWhole(deathCauses...)
 	if _, err := os.Stat(record); err == nil {
 		t.Errorf("%s is left", record)
 	}
-	if log, _ := os.ReadFile(s.log); strings.Contains(string(log), `"level":"warn"`) {
+	if log, _ := os.ReadFile(s.Log); strings.Contains(string(log), `"level":"warn"`) {
 		t.Errorf("a warning:\n%s", log)
 	}
 }
@@ -105,7 +105,7 @@ func (s *session) wantWarning(why string) {
 func (s *session) logged(is func(line []byte) bool) bool {
 	s.t.Helper()
 	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
-		log, err := os.ReadFile(s.log)
+		log, err := os.ReadFile(s.Log)
 		s.ok(err)
 		whole := log[:bytes.LastIndexByte(log, '\n')+1]
 		for line := range bytes.Lines(whole) {
@@ -113,7 +113,7 @@ func (s *session) logged(is func(line []byte) bool) bool {
 				return true
 			}
 		}
-		s.ask(`{"id":1,"method":"ping"}`)
+		s.Ask(`{"id":1,"method":"ping"}`)
 	}
 	return false
 }
@@ -126,7 +126,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 		step string
 		file func(*session) string
 	}{
-		{name: "full disk", step: "full", file: func(s *session) string { return filepath.Join(s.runtime, "log") }},
+		{name: "full disk", step: "full", file: func(s *session) string { return filepath.Join(s.Runtime, "log") }},
 		{name: "reader asleep", file: func(s *session) string { return s.fifo(false) }},
 		{name: "reader gone", file: func(s *session) string { return s.fifo(true) }},
 	}
@@ -136,14 +136,14 @@ func TestLogCannotBeWritten(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
 			flags := resisting("--log-level=trace", "--log-file="+c.file(s))
-			argv := s.wrap(flags, node(s.dir, "serve", "daemon*30", "daemon,ignore-term")...)
+			argv := s.Wrap(flags, node(s.Dir, "serve", "daemon*30", "daemon,ignore-term")...)
 			if c.step != "" {
-				argv = inWorld(argv, c.step+"="+s.runtime)
+				argv = inWorld(argv, c.step+"="+s.Runtime)
 			}
-			s.spawn(setup{bare: true}, argv...)
-			s.waitReady()
-			s.gw.kill()
-			s.gone()
+			s.Spawn(setup{Bare: true}, argv...)
+			s.WaitReady()
+			s.gw.Kill()
+			s.Gone()
 		})
 	}
 }
@@ -151,7 +151,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 // fifo is as small as it can be. Its reader does not read, or will be gone before there is much to read.
 func (s *session) fifo(leaves bool) string {
 	s.t.Helper()
-	path := filepath.Join(s.dir, "fifo")
+	path := filepath.Join(s.Dir, "fifo")
 	s.ok(syscall.Mkfifo(path, 0o600))
 	r, err := os.OpenFile(path, os.O_RDWR, 0)
 	s.ok(err)
@@ -173,9 +173,9 @@ func (s *session) fifo(leaves bool) string {
 func TestLogCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*session) string{
-		"no such directory": func(s *session) string { return filepath.Join(s.dir, "no", "log") },
+		"no such directory": func(s *session) string { return filepath.Join(s.Dir, "no", "log") },
 		"nobody reads": func(s *session) string {
-			path := filepath.Join(s.dir, "fifo")
+			path := filepath.Join(s.Dir, "fifo")
 			s.ok(syscall.Mkfifo(path, 0o600))
 			return path
 		},
@@ -185,11 +185,11 @@ func TestLogCannotBeOpened(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
 			path := file(s)
-			s.spawn(setup{flags: []string{"--log-file=" + path}}, "/bin/sh", "-c", "echo started >"+filepath.Join(s.dir, "notes"))
-			wantExit(t, s.wait(), "exit 125")
-			s.gone()
-			if said, _ := os.ReadFile(s.stderr); !strings.Contains(string(said), path) || s.notes() != "" {
-				t.Errorf("stderr: %q, the server noted %q", said, s.notes())
+			s.Spawn(setup{Flags: []string{"--log-file=" + path}}, "/bin/sh", "-c", "echo started >"+filepath.Join(s.Dir, "notes"))
+			wantExit(t, s.Wait(), "exit 125")
+			s.Gone()
+			if said, _ := os.ReadFile(s.Stderr); !strings.Contains(string(said), path) || s.Notes() != "" {
+				t.Errorf("stderr: %q, the server noted %q", said, s.Notes())
 			}
 		})
 	}

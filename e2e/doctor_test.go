@@ -48,10 +48,10 @@ func TestDoctorFindsALeak(t *testing.T) {
 	}
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: deaf()}, node(s.dir, "serve,ignore-eof", "daemon")...)
-	s.waitReady()
-	killPair(t, s.pid)
-	s.gw.kill()
+	s.Spawn(setup{Flags: deaf()}, node(s.Dir, "serve,ignore-eof", "daemon")...)
+	s.WaitReady()
+	killPair(t, s.PID)
+	s.gw.Kill()
 	outgrow(t)
 	o := operator.run(t, "doctor", "--json")
 	var report struct {
@@ -70,7 +70,7 @@ func TestDoctorFindsALeak(t *testing.T) {
 		t.Errorf("the first line: %+v", o)
 	}
 	operator.run(t, "reap", "--kill", "--term-grace=300ms")
-	s.waitDead()
+	s.WaitDead()
 	if o := operator.run(t, "doctor"); o.code != 0 || !strings.HasPrefix(o.stdout, "nothing leaks; ") {
 		t.Errorf("after the cure: %+v", o)
 	}

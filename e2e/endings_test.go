@@ -51,22 +51,22 @@ func TestSpawningThreadEnds(t *testing.T) {
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		t.Run(stdio, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{stdio: stdio, flags: polite(), keys: []string{"thread=own"}}, "serve", "daemon")
-			s.gw.call("endthread", s.name)
+			s := begin(t, setup{Stdio: stdio, Flags: polite(), Keys: []string{"thread=own"}}, "serve", "daemon")
+			s.gw.Call("endthread", s.Name)
 			for range 200 { // longer than a wrapper needs to die of it
-				if answer := s.ask(`{"id":11,"method":"ping"}`); !strings.Contains(answer, `"id":11`) {
+				if answer := s.Ask(`{"id":11,"method":"ping"}`); !strings.Contains(answer, `"id":11`) {
 					t.Fatalf("answer %q", answer)
 				}
 			}
 			if !s.whole(4) {
-				t.Errorf("left of the session: %v", s.members())
+				t.Errorf("left of the session: %v", s.Members())
 			}
-			if events := s.events("session ended"); len(events) > 0 {
+			if events := s.Events("session ended"); len(events) > 0 {
 				t.Errorf("the session has ended: %s", events)
 			}
-			s.gw.kill()
-			s.gone()
-			s.endedWhole(deathCauses...)
+			s.gw.Kill()
+			s.Gone()
+			s.EndedWhole(deathCauses...)
 		})
 	}
 }
@@ -75,13 +75,13 @@ func TestSpawningThreadEnds(t *testing.T) {
 func TestSpawningThreadEndsWithDeathSignal(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
-	s.spawn(setup{bare: true, keys: []string{"thread=own", "pdeathsig=9"}}, node(s.dir, "serve")...)
-	s.waitReady()
-	s.gw.call("endthread", s.name)
-	if end := s.wait(); end != "signal 9" {
+	s.Spawn(setup{Bare: true, Keys: []string{"thread=own", "pdeathsig=9"}}, node(s.Dir, "serve")...)
+	s.WaitReady()
+	s.gw.Call("endthread", s.Name)
+	if end := s.Wait(); end != "signal 9" {
 		t.Errorf("the server ended with %q", end)
 	}
-	s.waitDead()
+	s.WaitDead()
 }
 
 // stuckIn tells whether a thread of the process sleeps in a write to this descriptor.
@@ -102,25 +102,14 @@ type ending struct {
 }
 
 var endings = []ending{
-	{name: "gateway killed", end: func(s *session) { s.gw.kill() }, causes: deathCauses},
+	{name: "gateway killed", end: func(s *session) { s.gw.Kill() }, causes: deathCauses},
 	{name: "stdin closed", end: (*session).closeStdin, causes: []string{"stdin-closed", "server-exited"}},
 	{name: "wrapper terminated", end: signals(syscall.SIGTERM), causes: []string{"signal"}},
 }
 
-// losses are the endings that a missing mechanism could turn into a leak.
-var losses = []ending{
-	endings[0],
-	endings[1],
-	{name: "anchor killed", end: signals(syscall.SIGKILL), causes: []string{"anchor-gone"}},
-	{
-		name: "supervisor killed", end: func(s *session) { _ = syscall.Kill(s.below(s.pid), syscall.SIGKILL) },
-		causes: []string{"supervisor-gone"},
-	},
-}
-
 // stuckEnds are reasons to end that a stuck supervisor does not act on.
 var stuckEnds = []ending{
-	{name: "gateway killed", end: func(s *session) { s.gw.kill() }},
+	{name: "gateway killed", end: func(s *session) { s.gw.Kill() }},
 	{name: "wrapper SIGTERM", end: signals(syscall.SIGTERM)},
 }
 
@@ -131,14 +120,14 @@ var groupDeathCauses = map[syscall.Signal][]string{
 }
 
 func killGroup(sig syscall.Signal) func(*session) {
-	return func(s *session) { s.gw.killGroup(sig) }
+	return func(s *session) { s.gw.SignalGroup(sig) }
 }
 
 // signals sends one after the other to what the gateway spawned.
 func signals(all ...syscall.Signal) func(*session) {
 	return func(s *session) {
 		for _, sig := range all {
-			s.signal(sig)
+			s.Signal(sig)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (c dockerConfig) env() []string {
 func inContext(t *testing.T, f *fakeEngine, flags ...string) (*session, dockerConfig) {
 	t.Helper()
 	c := newDockerConfig(t, f.host)
-	s, host := proxied(t, setup{flags: flags, env: c.env()})
+	s, host := proxied(t, setup{Flags: flags, Env: c.env()})
 	clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
 	if left := f.Left(); len(left) != 1 {
 		t.Fatalf("there is %+v, want one container", left)
@@ -78,9 +78,9 @@ func TestEngineThatIsFound(t *testing.T) {
 				needDockerClient(t) // which knows the way there
 			}
 			f := newFake(t, nil)
-			s, host := proxied(t, setup{flags: []string{engineTime}, env: over(t, f)})
+			s, host := proxied(t, setup{Flags: []string{engineTime}, Env: over(t, f)})
 			clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
-			if left := f.Left(); len(left) != 1 || left[0].Labels["mcp-tether.session"] != s.id() {
+			if left := f.Left(); len(left) != 1 || left[0].Labels["mcp-tether.session"] != s.ID() {
 				t.Errorf("there is %+v, want one container of the session", left)
 			}
 			for _, name := range []string{"DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"} {
@@ -112,7 +112,7 @@ func TestEngineThatIsNotFound(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			sample(t, 3, i)
 			t.Parallel()
-			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + c.host, "DOCKER_CONTEXT=" + c.context}})
+			s, host := proxied(t, setup{Env: []string{"DOCKER_HOST=" + c.host, "DOCKER_CONTEXT=" + c.context}})
 			if c.client == "" && host != c.host {
 				t.Errorf("the server has DOCKER_HOST=%s", host)
 			}
@@ -136,8 +136,8 @@ func TestRecoveryAsksTheEngineOfTheSession(t *testing.T) {
 	f, other := newFake(t, nil), newFake(t, nil)
 	s, c := inContext(t, f, engineTime)
 	c.use(other.host)
-	s.ok(syscall.Kill(s.supervisor(), syscall.SIGKILL))
-	s.gone()
+	s.ok(syscall.Kill(s.Supervisor(), syscall.SIGKILL))
+	s.Gone()
 	if left := f.Left(); len(left) > 0 {
 		t.Errorf("left: %+v", left)
 	}
@@ -151,9 +151,9 @@ func TestRecoveryAsksTheEngineOfTheSession(t *testing.T) {
 func dozing(t *testing.T, f *fakeEngine) (*session, dockerConfig) {
 	t.Helper()
 	c := newDockerConfig(t, f.host)
-	s := startGateway(t).mcpSession(setup{flags: sleepy(engineTime, "--hibernate-anyway"), env: c.env()}, "serve")
+	s := startGateway(t).mcpSession(setup{Flags: sleepy(engineTime, "--hibernate-anyway"), Env: c.env()}, "serve")
 	s.greetHeld(1)
-	s.ids = s.records()
+	s.IDs = s.Records()
 	s.create()
 	if left := f.Left(); len(left) != 1 {
 		t.Fatalf("there is %+v, want one container", left)
@@ -168,7 +168,7 @@ func dozing(t *testing.T, f *fakeEngine) (*session, dockerConfig) {
 func (s *session) create() {
 	s.t.Helper()
 	var r struct{ Socket string }
-	s.ok(json.Unmarshal([]byte(s.rawRecord(s.behind().ID)), &r))
+	s.ok(json.Unmarshal([]byte(s.rawRecord(s.Behind().ID)), &r))
 	clientOf(s.t, "unix://"+r.Socket).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
 }
 

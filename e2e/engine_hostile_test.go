@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -22,34 +23,34 @@ func clientOf(t *testing.T, host string) route {
 func (s *session) end() {
 	s.t.Helper()
 	s.closeStdin()
-	wantExit(s.t, s.wait(), "exit 0")
-	s.gone()
+	wantExit(s.t, s.Wait(), "exit 0")
+	s.Gone()
 }
 
 // endLeaving ends a session that cannot know what became of its containers: it says so, and its record stays for reap.
 func (s *session) endLeaving() {
 	s.t.Helper()
 	s.closeStdin()
-	wantExit(s.t, s.wait(), "exit 0")
+	wantExit(s.t, s.Wait(), "exit 0")
 	s.wantLeft()
 }
 
 // wantLeft waits for the end of a session that says that containers may be left, and whose record stays for reap.
 func (s *session) wantLeft() {
 	s.t.Helper()
-	s.waitDead()
+	s.WaitDead()
 	if !s.warned("containers may be left") {
 		s.t.Error("nobody says that containers may be left")
 	}
-	if len(s.records()) != 1 {
-		s.t.Errorf("records: %v, want one for reap", s.records())
+	if len(s.Records()) != 1 {
+		s.t.Errorf("records: %v, want one for reap", s.Records())
 	}
 }
 
 // warned tells whether the log of a session that has ended has a warning, or worse, with these words.
 func (s *session) warned(words string) bool {
 	s.t.Helper()
-	for line := range bytes.Lines(readFile(s.t, s.log)) {
+	for line := range bytes.Lines(readFile(s.t, s.Log)) {
 		var e struct{ Level string }
 		s.ok(json.Unmarshal(line, &e))
 		if (e.Level == "warn" || e.Level == "error") && bytes.Contains(line, []byte(words)) {
@@ -91,8 +92,8 @@ func leavings() []leaving {
 		// A container that ignores its stop signal uses up its grace period, which is as long as the engine gets.
 		{name: "stubborn container", flags: stubborn, takes: stubbornBox, end: func(_ leaving, s *session, _ *fakeEngine, _ string) { s.end() }},
 		{name: "stubborn container, supervisor killed", flags: stubborn, takes: stubbornBox, end: func(_ leaving, s *session, _ *fakeEngine, _ string) {
-			s.ok(syscall.Kill(s.supervisor(), syscall.SIGKILL))
-			s.gone()
+			s.ok(syscall.Kill(s.Supervisor(), syscall.SIGKILL))
+			s.Gone()
 		}},
 	}
 }
@@ -106,9 +107,9 @@ func TestEngineAtTheEnd(t *testing.T) {
 			t.Parallel()
 			l.asked, l.release = make(chan struct{}), make(chan struct{})
 			f := newFake(t, func(w http.ResponseWriter, r *http.Request) bool { return l.takes != nil && l.takes(l, w, r) })
-			s, host := proxied(t, setup{flags: l.flags, env: []string{"DOCKER_HOST=" + f.host}})
+			s, host := proxied(t, setup{Flags: l.flags, Env: []string{"DOCKER_HOST=" + f.host}})
 			clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
-			if left := f.Left(); len(left) != 1 || left[0].Labels["mcp-tether.session"] != s.id() {
+			if left := f.Left(); len(left) != 1 || left[0].Labels["mcp-tether.session"] != s.ID() {
 				t.Fatalf("there is %+v, want one container of the session", left)
 			}
 			l.end(l, s, f, host)
@@ -168,9 +169,9 @@ func (l leaving) endLate(s *session, f *fakeEngine, host string) {
 	testkit.Until(s.t, "another create refused", func() bool { return strings.HasPrefix(refused(), "HTTP/1.1 503 ") })
 	testkit.Until(s.t, "the other container removed", func() bool { return len(f.Left()) == 0 })
 	close(l.release)
-	wantExit(s.t, s.wait(), "exit 0")
-	s.gone()
-	if event := s.events("session ended"); len(event) != 1 || !bytes.Contains(event[0], []byte(`"containers":2,`)) {
+	wantExit(s.t, s.Wait(), "exit 0")
+	s.Gone()
+	if event := s.Events("session ended"); len(event) != 1 || !bytes.Contains(event[0], []byte(`"containers":2,`)) {
 		s.t.Errorf("closing event: %s, want one with two containers", event)
 	}
 }
@@ -179,19 +180,19 @@ func (l leaving) endLate(s *session, f *fakeEngine, host string) {
 func TestEngineFirstClientAtTheEnd(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, nil)
-	s := begin(t, setup{flags: []string{"--term-grace=20s"}, env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term")
-	s.waitRecord()
+	s := begin(t, setup{Flags: []string{"--term-grace=20s"}, Env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term")
+	s.WaitRecord()
 	host := s.environment("DOCKER_HOST")
-	s.signal(syscall.SIGTERM)
+	s.Signal(syscall.SIGTERM)
 	s.awaitState(t, "ending")
 	if c, err := net.Dial("unix", strings.TrimPrefix(host, "unix://")); err == nil {
 		_ = c.Close()
 		t.Error("it could connect")
 	}
-	if describe(s.server).state == "" {
+	if stage.Describe(s.Server).State == "" {
 		t.Error("the grace was over before the client came")
 	}
-	_ = syscall.Kill(s.server, syscall.SIGKILL)
-	s.gone()
-	s.endedWhole("signal")
+	_ = syscall.Kill(s.Server, syscall.SIGKILL)
+	s.Gone()
+	s.EndedWhole("signal")
 }

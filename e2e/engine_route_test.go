@@ -297,10 +297,10 @@ func (s *session) environment(name string) string {
 // proxied starts a session whose server does nothing, and returns the DOCKER_HOST that the server has.
 func proxied(t *testing.T, with setup) (*session, string) {
 	t.Helper()
-	with.flags = polite(with.flags...)
-	with.env = append([]string{"DOCKER_CONFIG=" + filepath.Join(t.TempDir(), "none")}, with.env...)
+	with.Flags = polite(with.Flags...)
+	with.Env = append([]string{"DOCKER_CONFIG=" + filepath.Join(t.TempDir(), "none")}, with.Env...)
 	s := begin(t, with, "serve")
-	s.waitRecord()
+	s.WaitRecord()
 	return s, s.environment("DOCKER_HOST")
 }
 

@@ -79,7 +79,7 @@ func podmanFor(t *testing.T) *engine {
 func needDockerClient(t *testing.T) {
 	t.Helper()
 	testkit.Long(t)
-	testkit.Need(t, has("docker"), "the docker client")
+	testkit.Lacks(t, testkit.Docker, !has("docker"), "the docker client")
 }
 
 func has(command string) bool {
@@ -103,7 +103,7 @@ func oneEngine(t *testing.T, at **engine, family, kind, given string) *engine {
 		return *at
 	}
 	daemon := map[string]string{"docker": "dockerd", "podman": "podman"}[family]
-	testkit.Need(t, os.Geteuid() == 0 && has(daemon), "root and "+daemon)
+	testkit.Lacks(t, testkit.Docker, !(os.Geteuid() == 0 && has(daemon)), "root and "+daemon)
 	// t.TempDir is too long for a socket, and ends with the test.
 	dir, err := os.MkdirTemp("", "mcp-tether-engine-") //nolint:usetesting // see above
 	if err != nil {

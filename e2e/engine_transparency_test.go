@@ -30,7 +30,7 @@ func scenes() []scene {
 func TestEngineTransparency(t *testing.T) {
 	e := engineFor(t)
 	image := e.image(t)
-	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	s, host := proxied(t, setup{Env: []string{"DOCKER_HOST=" + e.host}})
 	if host == e.host {
 		t.Fatalf("the server has DOCKER_HOST=%s, and there is no proxy in between", host)
 	}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -18,22 +19,22 @@ import (
 func (g *gateway) locked(t *testing.T, dir string, flags ...string) *session {
 	t.Helper()
 	s := g.newSession()
-	s.runtime = dir
-	s.spawn(setup{flags: append([]string{"--eof-grace=100ms", "--term-grace=20s"}, flags...)}, fixture, "locked", filepath.Join(dir, "only"))
+	s.Runtime = dir
+	s.Spawn(setup{Flags: append([]string{"--eof-grace=100ms", "--term-grace=20s"}, flags...)}, fixture, "locked", filepath.Join(dir, "only"))
 	return s
 }
 
 // endServer ends the server in the midst of its grace.
-func (s *session) endServer() { _ = syscall.Kill(s.server, syscall.SIGKILL) }
+func (s *session) endServer() { _ = syscall.Kill(s.Server, syscall.SIGKILL) }
 
 // wantLock reads what the server says of its lock.
 func (s *session) wantLock(want string) {
 	s.t.Helper()
-	got, pid, _ := strings.Cut(strings.TrimSpace(s.read()), " ")
+	got, pid, _ := strings.Cut(strings.TrimSpace(s.Read()), " ")
 	if got != want {
-		s.t.Errorf("server %s: lock %s, want %s", s.name, got, want)
+		s.t.Errorf("server %s: lock %s, want %s", s.Name, got, want)
 	}
-	s.server = number(s.t, pid)
+	s.Server = number(s.t, pid)
 }
 
 // replacements are sessions that start while another one ends, and what they find.
@@ -66,23 +67,23 @@ func TestExclusive(t *testing.T) {
 				g2 = startGateway(t)
 			}
 			if end == "terminated" {
-				first.signal(syscall.SIGTERM)
+				first.Signal(syscall.SIGTERM)
 			} else {
 				first.closeStdin()
 			}
 			first.awaitState(t, "ending")
 			second := g2.locked(t, dir, r.second...)
 			second.wantLock(r.want)
-			if alive := describe(first.server).state != ""; alive != (r.want == "busy") {
+			if alive := stage.Describe(first.Server).State != ""; alive != (r.want == "busy") {
 				t.Errorf("when the second was up, the first lived: %v", alive)
 			}
 			if r.want == "busy" {
 				first.endServer()
 			}
-			first.waitDead()
-			g2.kill()
+			first.WaitDead()
+			g2.Kill()
 			second.endServer()
-			second.waitDead()
+			second.WaitDead()
 		})
 	}
 }
@@ -91,7 +92,7 @@ func TestExclusive(t *testing.T) {
 func (s *session) awaitState(t *testing.T, state string) {
 	t.Helper()
 	awaitTrue(t, "a session that is "+state, func() bool {
-		for _, id := range s.records() {
+		for _, id := range s.Records() {
 			if strings.Contains(s.rawRecord(id), `"state":"`+state+`"`) {
 				return true
 			}
@@ -108,22 +109,22 @@ func TestExclusiveBesideLiving(t *testing.T) {
 	first.wantLock("got")
 	second := g.locked(t, dir, "--exclusive=k")
 	second.wantLock("busy")
-	if describe(first.server).state == "" {
+	if stage.Describe(first.Server).State == "" {
 		t.Error("the first was touched")
 	}
-	g.kill()
+	g.Kill()
 	first.endServer()
 	second.endServer()
-	first.waitDead()
-	second.waitDead()
+	first.WaitDead()
+	second.WaitDead()
 }
 
 // A session that waits for the last one ends when its own end comes first, and starts nothing.
 func TestExclusiveEndsWhileWaiting(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(s *session){
-		"gateway killed": func(s *session) { s.gw.kill() },
-		"terminated":     func(s *session) { s.signal(syscall.SIGTERM) },
+		"gateway killed": func(s *session) { s.gw.Kill() },
+		"terminated":     func(s *session) { s.Signal(syscall.SIGTERM) },
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -142,14 +143,14 @@ func TestExclusiveEndsWhileWaiting(t *testing.T) {
 				return len(locks) == 2
 			})
 			end(second)
-			second.waitDead()
-			if !first.alive() {
+			second.WaitDead()
+			if !first.Alive() {
 				t.Error("the first was gone already, so nothing was waited for")
 			}
-			g.kill()
+			g.Kill()
 			first.endServer()
-			first.waitDead()
-			first.nothingLeft()
+			first.WaitDead()
+			first.NothingLeft()
 		})
 	}
 }
@@ -163,13 +164,13 @@ func TestExclusiveBesideServerThatEndsAlone(t *testing.T) {
 		flag string
 		end  func(s *session)
 	}{
-		"crash": {"--on-crash=restart", func(s *session) { s.write(toolCall(7, "die", "3") + "\n") }},
+		"crash": {"--on-crash=restart", func(s *session) { s.Write(toolCall(7, "die", "3") + "\n") }},
 		"failed wake": {"--hibernate=" + limit.String(), func(s *session) {
 			s.awaitState(s.t, "falling-asleep")
 			s.killTree()
 			s.asleep(1)
 			s.mode("refuse")
-			s.write(toolCall(7, "echo", "") + "\n")
+			s.Write(toolCall(7, "echo", "") + "\n")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,25 +179,25 @@ func TestExclusiveBesideServerThatEndsAlone(t *testing.T) {
 			}
 			t.Parallel()
 			key := []string{"--exclusive=k", "--term-grace=1h", "--log-level=debug"}
-			first := greeted(t, setup{flags: append(key, c.flag)}, "serve", "daemon,ignore-term")
+			first := greeted(t, setup{Flags: append(key, c.flag)}, "serve", "daemon,ignore-term")
 			c.end(first)
 			first.awaitState(t, "falling-asleep")
-			if r := first.rawRecord(first.id()); strings.Contains(r, `"cause"`) {
+			if r := first.rawRecord(first.ID()); strings.Contains(r, `"cause"`) {
 				t.Errorf("the record names a cause: %s", r)
 			}
 			second := first.gw.newSession()
-			second.runtime = first.runtime
-			second.spawn(setup{flags: key}, fixture, "mcp", second.dir, "-", "0", "serve")
+			second.Runtime = first.Runtime
+			second.Spawn(setup{Flags: key}, fixture, "mcp", second.Dir, "-", "0", "serve")
 			second.greet()
-			if !first.life.held() {
+			if !first.Life.Held() {
 				t.Error("the first's process was gone, so nothing was tested")
 			}
 			first.killTree()
-			first.wantError(first.read(), 7, "mcp-tether: the server")
-			first.gw.kill()
-			first.waitDead()
-			second.waitDead()
-			first.nothingLeft()
+			first.wantError(first.Read(), 7, "mcp-tether: the server")
+			first.gw.Kill()
+			first.WaitDead()
+			second.WaitDead()
+			first.NothingLeft()
 		})
 	}
 }
@@ -204,11 +205,11 @@ func TestExclusiveBesideServerThatEndsAlone(t *testing.T) {
 // killTree ends what the server has started, and the server.
 func (s *session) killTree() {
 	s.t.Helper()
-	wrappers := s.wrappers() // they may end with the first that is killed
-	for _, p := range holders(s.life.path) {
-		if !slices.ContainsFunc(wrappers, func(w proc) bool { return w.pid == p.pid }) {
+	wrappers := s.Wrappers() // they may end with the first that is killed
+	for _, p := range stage.Holders(s.Life.Path) {
+		if !slices.ContainsFunc(wrappers, func(w proc) bool { return w.PID == p.PID }) {
 			// It may have ended meanwhile.
-			if err := syscall.Kill(p.pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
+			if err := syscall.Kill(p.PID, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
 				s.ok(err)
 			}
 		}

@@ -49,10 +49,10 @@ func TestExitBySignal(t *testing.T) {
 
 // testExit runs a server that ends as told once its daemon is up.
 func testExit(t *testing.T, cgroup, how string, code int) {
-	s := startGateway(t).tree(setup{flags: polite("--cgroup=" + cgroup)}, how, "daemon")
-	wantExit(t, s.wait(), "exit "+strconv.Itoa(code))
-	s.gone()
-	if c := s.endedWhole("server-exited"); *c.Exit != code {
+	s := startGateway(t).tree(setup{Flags: polite("--cgroup=" + cgroup)}, how, "daemon")
+	wantExit(t, s.Wait(), "exit "+strconv.Itoa(code))
+	s.Gone()
+	if c := s.EndedWhole("server-exited"); *c.Exit != code {
 		t.Errorf("the log says exit %d, want %d", *c.Exit, code)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -86,14 +87,14 @@ func startAs(t *testing.T, w way, streams [3]*os.File, extra []*os.File, argv ..
 	g := startGatewayAs(t, w.uid)
 	s := g.newSession()
 	if !w.bare {
-		argv = s.wrap(quick(w.flags...), argv...)
+		argv = s.Wrap(quick(w.flags...), argv...)
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.ExtraFiles = streams[0], extra
 	if streams[1] != nil {
 		cmd.Stdout, cmd.Stderr = streams[1], streams[2]
 	}
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.Runtime)
 	if w.uid != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}}
 	}
@@ -151,7 +152,7 @@ func TestServerFinds(t *testing.T) {
 		{way{name: "no anchor", flags: []string{"--no-anchor"}}, [3]string{"socketpair", "socketpair", "terminal"}},
 	} {
 		t.Run(c.name+"/"+strings.Join(c.streams[:], ","), func(t *testing.T) {
-			testkit.Need(t, c.uid == 0 || os.Geteuid() == 0, "root")
+			testkit.Lacks(t, testkit.Root, !(c.uid == 0 || os.Geteuid() == 0), "root")
 			t.Parallel()
 			want, got := found(t, c.bareWay(), c.streams), found(t, c.way, c.streams)
 			if got != want {
@@ -245,7 +246,7 @@ func TestServerClosesDescriptors(t *testing.T) {
 		kind string
 	}{{plain, 1, "pipe"}, {plain, 2, "pipe"}, {lowly, 1, "pipe"}, {lowly, 3, "socketpair"}} {
 		t.Run(fmt.Sprintf("%s/%d=%s", c.name, c.fd, c.kind), func(t *testing.T) {
-			testkit.Need(t, c.uid == 0 || os.Geteuid() == 0, "root")
+			testkit.Lacks(t, testkit.Root, !(c.uid == 0 || os.Geteuid() == 0), "root")
 			t.Parallel()
 			if err := closes(t, c.way, c.fd, c.kind, testkit.Patience); err != nil {
 				t.Error(err)
@@ -257,7 +258,7 @@ func TestServerClosesDescriptors(t *testing.T) {
 // A user has only so many inotify instances. Without one nobody sees that the server closes its output, which is documented, and
 // the control of the test above.
 func TestServerClosesStdoutUnseen(t *testing.T) {
-	testkit.Need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	w := way{name: "hoarded", uid: ownUser(t)}
 	hoarder := exec.Command(fixture, "hoard")
@@ -269,7 +270,7 @@ func TestServerClosesStdoutUnseen(t *testing.T) {
 	noError(t, hoarder.Start())
 	defer func() { _, _ = in.Close(), hoarder.Wait() }()
 	line, err := bufio.NewReader(out).ReadString('\n')
-	testkit.Need(t, line != "more\n", "a user with fewer inotify instances than descriptors")
+	testkit.Lacks(t, testkit.Host, line == "more\n", "a user with fewer inotify instances than descriptors")
 	if line != "held\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
@@ -277,12 +278,12 @@ func TestServerClosesStdoutUnseen(t *testing.T) {
 		t.Errorf("%v: the documentation says something else", err)
 	}
 	// The end of its reader is seen all the same.
-	s := startGatewayAs(t, w.uid).tree(setup{flags: deaf()}, "serve,ignore-eof", "daemon")
-	s.waitReady()
+	s := startGatewayAs(t, w.uid).tree(setup{Flags: deaf()}, "serve,ignore-eof", "daemon")
+	s.WaitReady()
 	s.closeStdout()
-	wantExit(t, s.wait(), "exit 143")
-	s.gone()
-	s.endedWhole("stdout-closed")
+	wantExit(t, s.Wait(), "exit 143")
+	s.Gone()
+	s.EndedWhole("stdout-closed")
 }
 
 // A lock that the server inherited is free when it lets go of it.
@@ -295,12 +296,12 @@ func TestServerLetsGoOfALock(t *testing.T) {
 	in, ask := stream(t, "pipe", "", false)
 	defer ask.Close()
 	run := startAs(t, plain, [3]*os.File{in}, []*os.File{lock}, closer(3, filepath.Join(openTempDir(t), "closed"))...)
-	if !held(path) {
+	if !stage.Held(path) {
 		t.Error("the lock is free before the server lets go of it")
 	}
 	_, err = ask.WriteString("a\n")
 	noError(t, err)
-	if err := waitFree(path, testkit.Patience); err != nil {
+	if err := stage.WaitFree(path, testkit.Patience); err != nil {
 		t.Error(err)
 	}
 	_, err = ask.WriteString("b\n")
@@ -316,7 +317,7 @@ func TestEnvironmentByteForByte(t *testing.T) {
 	t.Parallel()
 	for _, w := range []way{plain, lowly} {
 		t.Run(w.name, func(t *testing.T) {
-			testkit.Need(t, w.uid == 0 || os.Geteuid() == 0, "root")
+			testkit.Lacks(t, testkit.Root, !(w.uid == 0 || os.Geteuid() == 0), "root")
 			t.Parallel()
 			want, got := environOf(t, w.bareWay()), environOf(t, w)
 			kept := slices.DeleteFunc(bytes.SplitAfter(got, []byte{0}), func(e []byte) bool {
@@ -338,7 +339,7 @@ func environOf(t *testing.T, w way) []byte {
 	s := startGatewayAs(t, w.uid).newSession()
 	argv := []string{"/bin/cat", "/proc/self/environ"}
 	if !w.bare {
-		argv = s.wrap(quick(w.flags...), argv...)
+		argv = s.Wrap(quick(w.flags...), argv...)
 	}
 	r, out, err := os.Pipe()
 	noError(t, err)
@@ -371,7 +372,7 @@ func TestTerminalBesideStdin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			y, s := newShell(t)
-			file := filepath.Join(s.dir, "finds")
+			file := filepath.Join(s.Dir, "finds")
 			y.typed("sleep 100 | " + how + "$FIXTURE finds " + file + " | cat\n")
 			y.expect("to the terminal")
 			testkit.Until(t, "a report", func() bool { report, _ := os.ReadFile(file); return len(report) > 0 })
@@ -416,7 +417,7 @@ func TestTerminalInterruptsOnce(t *testing.T) {
 				t.Errorf("after one interrupt: %q, %v", y.unread, err)
 			}
 			y.hangUp()
-			s.endAll()
+			s.EndAll()
 		})
 	}
 }
@@ -434,38 +435,38 @@ wait
 func TestNohupOutlivesItsTerminal(t *testing.T) {
 	t.Parallel()
 	y, s := newShell(t)
-	script := filepath.Join(s.dir, "gateway.sh")
+	script := filepath.Join(s.Dir, "gateway.sh")
 	testkit.WriteProgram(t, script, []byte(gatewayScript))
 	y.typed("export DIR LIFE; nohup sh " + script + " $TETHER $FIXTURE node $DIR - 0 serve daemon >/dev/null 2>&1 &\n")
-	s.waitRecord()
+	s.WaitRecord()
 	testkit.Until(t, "a server that is up", func() bool {
-		b, _ := os.ReadFile(filepath.Join(s.dir, "out"))
+		b, _ := os.ReadFile(filepath.Join(s.Dir, "out"))
 		return bytes.Contains(b, []byte("ready"))
 	})
 	pid := s.pidIn("script")
 	y.hangUp()
 	_ = y.cmd.Wait()
 	quiet(time.Second)
-	if len(s.events("session ended")) > 0 || !s.alive() {
+	if len(s.Events("session ended")) > 0 || !s.Alive() {
 		t.Error("the session ended with the terminal")
 	}
 	// The control: with the script it ends.
 	s.ok(syscall.Kill(pid, syscall.SIGKILL))
-	s.gone()
-	s.endedWhole("gateway-gone", "stdin-closed", "server-exited")
+	s.Gone()
+	s.EndedWhole("gateway-gone", "stdin-closed", "server-exited")
 }
 
 // A shell that was started for us is seen through: the terminal is the gateway, though the shell lives on.
 func TestShellForUsIsSeenThrough(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
-	line := strings.Join(s.wrap(deaf(), node(s.dir, "serve,ignore-eof", "daemon")...), "' '")
+	line := strings.Join(s.Wrap(deaf(), node(s.Dir, "serve,ignore-eof", "daemon")...), "' '")
 	// The shell keeps standard input open and does not wait in vain for the wrapper: nothing but the gateway's end tells.
-	s.spawn(setup{bare: true, keys: own}, "/bin/sh", "-c", "trap '' HUP TERM; exec 7<&0; '"+line+"'; sleep 100")
-	s.waitReady()
-	s.waitRecord()
-	s.gw.kill()
-	awaitExit(t, s.server)
-	testkit.Until(t, "a session that has ended", func() bool { return len(s.records()) == 0 })
-	s.endAll()
+	s.Spawn(setup{Bare: true, Keys: own}, "/bin/sh", "-c", "trap '' HUP TERM; exec 7<&0; '"+line+"'; sleep 100")
+	s.WaitReady()
+	s.WaitRecord()
+	s.gw.Kill()
+	stage.AwaitExit(t, s.Server)
+	testkit.Until(t, "a session that has ended", func() bool { return len(s.Records()) == 0 })
+	s.EndAll()
 }

@@ -36,7 +36,7 @@ func newNewcomer(t *testing.T) *newcomer {
 	t.Helper()
 	for _, program := range []string{"tmux", "make", "tar", "setpriv"} {
 		_, err := exec.LookPath(program)
-		testkit.Need(t, err == nil, program)
+		testkit.Lacks(t, testkit.Tools, err != nil, program)
 	}
 	dir := t.TempDir()
 	n := &newcomer{t: t, dir: dir, home: filepath.Join(dir, "home"), socket: filepath.Join(dir, "tmux"), uid: os.Geteuid()}

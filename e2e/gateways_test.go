@@ -278,10 +278,10 @@ type gatewayStage struct {
 
 func newStage(t *testing.T, name string) *gatewayStage {
 	t.Helper()
-	testkit.Need(t, os.Getuid() == 0, "root, for namespaces")
+	testkit.Need(t, testkit.Namespaces)
 	program, _ := realGateway{name: name}.bin()
 	_, err := os.Stat(program)
-	testkit.Need(t, err == nil, "gateways from npm ("+program+")")
+	testkit.Lacks(t, testkit.Gateways, err != nil, "gateways from npm ("+program+")")
 	s := &gatewayStage{t: t, h: newWrapHome(t), m: &model{echoed: make(chan string, 1)}}
 	s.mark = "E2E_GATEWAY_MARK=" + filepath.Base(filepath.Dir(s.h.dir)) + strconv.Itoa(os.Getpid())
 	starts, results := make(chan *exec.Cmd), make(chan error)
@@ -469,7 +469,7 @@ func TestRealGatewaysLeakBare(t *testing.T) {
 // OpenClaw takes as long as the other three together, so all is done with one configuration.
 func TestRealOpenClaw(t *testing.T) {
 	testkit.Proof(t)
-	testkit.Excuse(t, os.Getenv(openClawDir) == "none", "this needs OpenClaw, which was not to be had")
+	testkit.Lacks(t, testkit.OpenClaw, os.Getenv(openClawDir) == "", openClawDir+" is not set")
 	t.Parallel()
 	s := newStage(t, "openclaw")
 	before := s.h.text(s.file)

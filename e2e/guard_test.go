@@ -24,13 +24,13 @@ const (
 func scripted(t *testing.T, with setup, script string, children ...string) *session {
 	t.Helper()
 	s := startGateway(t).newSession()
-	s.spawn(with, append([]string{"/bin/sh", "-c", script, "sh", fixture, "mcp", s.dir, "-", "0", "serve"}, children...)...)
+	s.Spawn(with, append([]string{"/bin/sh", "-c", script, "sh", fixture, "mcp", s.Dir, "-", "0", "serve"}, children...)...)
 	return s
 }
 
 func (s *session) errors() string {
 	s.t.Helper()
-	b, err := os.ReadFile(s.stderr)
+	b, err := os.ReadFile(s.Stderr)
 	s.ok(err)
 	return string(b)
 }
@@ -38,22 +38,22 @@ func (s *session) errors() string {
 // The client gets messages alone, also from the next server. Without the flag the first thing that it gets is none: the control.
 func TestStdoutGuard(t *testing.T) {
 	t.Parallel()
-	s := scripted(t, setup{flags: sleepy("--stdout-guard")}, noisy)
+	s := scripted(t, setup{Flags: sleepy("--stdout-guard")}, noisy)
 	s.greet()
-	s.ids = s.records()
+	s.IDs = s.Records()
 	s.asleep(1)
 	s.echo(3)
 	s.farewell()
 	if got := s.errors(); got != noise+noise {
 		t.Errorf("standard error has %q", got)
 	}
-	bare := scripted(t, setup{flags: awakeFlags(polite()...)}, noisy)
-	if got := bare.ask(initialize(version)); got != "[INFO] listening\n" {
+	bare := scripted(t, setup{Flags: awakeFlags(polite()...)}, noisy)
+	if got := bare.Ask(initialize(version)); got != "[INFO] listening\n" {
 		t.Errorf("without the guard the client got %q first", got)
 	}
 	bare.closeStdin()
-	wantExit(t, bare.wait(), "exit 0")
-	bare.gone()
+	wantExit(t, bare.Wait(), "exit 0")
+	bare.Gone()
 	if got := bare.errors(); got != "" {
 		t.Errorf("standard error has %q", got)
 	}
@@ -65,17 +65,17 @@ func TestKeepStderr(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"--keep-stderr", "--keep-stderr=false"} {
 		env, read := ownHistory(t)
-		s := scripted(t, setup{flags: polite(flag, "--on-crash=restart"), env: []string{env}}, failed, "daemon")
+		s := scripted(t, setup{Flags: polite(flag, "--on-crash=restart"), Env: []string{env}}, failed, "daemon")
 		s.greet()
-		s.ids = s.records()
-		line := s.ask(toolCall(3, "die", "7"))
+		s.IDs = s.Records()
+		line := s.Ask(toolCall(3, "die", "7"))
 		s.wantError(line, 3, "the server ended (exit code 7) before it answered")
 		if quoted := strings.Contains(s.parse(line).Error.Message, `; last line of its standard error: "fatal: no \"token\""`); quoted != (flag == "--keep-stderr") {
 			t.Errorf("%s: %s", flag, line)
 		}
 		s.closeStdin()
-		wantExit(t, s.wait(), "exit 0")
-		s.gone()
+		wantExit(t, s.Wait(), "exit 0")
+		s.Gone()
 		if got := s.errors(); got != fatal+"\n" {
 			t.Errorf("%s: standard error has %q", flag, got)
 		}
@@ -91,23 +91,24 @@ func TestKeepStderr(t *testing.T) {
 func TestKeepStderrNeverStarted(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
-	s.spawn(setup{flags: polite("--keep-stderr")}, "/bin/sh", "-c", "read x; echo need API_KEY >&2; exit 3")
-	s.wantError(s.ask(initialize(version)), 0, `(exit code 3) before it answered; last line of its standard error: "need API_KEY"`)
-	s.wait()
-	s.gone()
+	s.Spawn(setup{Flags: polite("--keep-stderr")}, "/bin/sh", "-c", "read x; echo need API_KEY >&2; exit 3")
+	s.wantError(s.Ask(initialize(version)), 0, `(exit code 3) before it answered; last line of its standard error: "need API_KEY"`)
+	s.Wait()
+	s.Gone()
 }
 
 // A process that outlives the server, as it may, has its standard error open: that holds nothing up.
 func TestKeepStderrHeldOpen(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
-	s := greeted(t, setup{flags: polite("--keep-stderr")}, "serve", "daemon,keep")
+	s := greeted(t, setup{Flags: polite("--keep-stderr")}, "serve", "daemon,keep")
 	s.closeStdin()
-	wantExit(t, s.wait(), "exit 0")
-	if !s.alive() {
+	wantExit(t, s.Wait(), "exit 0")
+	if !s.Alive() {
 		t.Error("the process to keep is gone")
 	}
-	s.endAll()
-	s.nothingLeft()
+	s.EndAll()
+	s.NothingLeft()
 }
 
 // Of a shared server, the lines that are no messages go to standard error of the session that has been attached longest. Its last

@@ -22,17 +22,17 @@ func TestHibernateNeverWithContainer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			mark := e.mark(t)
-			with := setup{flags: sleepy(engineTime)}
+			with := setup{Flags: sleepy(engineTime)}
 			s := startGateway(t).newSession()
-			with.env = boxEnviron(e, s)
-			s.spawn(with, fixture, "mcp", s.dir, "-", "0", "serve")
+			with.Env = boxEnviron(e, s)
+			s.Spawn(with, fixture, "mcp", s.Dir, "-", "0", "serve")
 			s.greet()
 			s.hold(1)
-			s.ids = s.records()
+			s.IDs = s.Records()
 			run := "exec docker run --network none --label " + markLabel + "=" + mark + " " + strings.ReplaceAll(c.words, "$image", e.image(t)) + " >/dev/null"
-			s.wantAnswer(s.ask(toolCall(2, "run", run)), 2)
+			s.wantAnswer(s.Ask(toolCall(2, "run", run)), 2)
 			before := s.sleeper()
-			s.write(fmt.Sprintf(cancelRequest, 1) + "\n")
+			s.Write(fmt.Sprintf(cancelRequest, 1) + "\n")
 			if c.awake {
 				s.keptAwake("container ")
 				e.remove(t, e.marked(t, mark)...)
@@ -50,7 +50,7 @@ func TestHibernateServerInContainer(t *testing.T) {
 	t.Parallel()
 	mark := e.mark(t)
 	s := startGateway(t).newSession()
-	s.spawn(setup{flags: sleepy(engineTime), env: boxEnviron(e, s)}, "docker", "run", "-i", "--rm", "--network", "none", "--label", markLabel+"="+mark,
+	s.Spawn(setup{Flags: sleepy(engineTime), Env: boxEnviron(e, s)}, "docker", "run", "-i", "--rm", "--network", "none", "--label", markLabel+"="+mark,
 		e.image(t), "boxed", "mcp")
 	s.waitBox()
 	s.greet()
@@ -59,11 +59,11 @@ func TestHibernateServerInContainer(t *testing.T) {
 		if left := e.marked(t, mark); len(left) > 0 {
 			t.Errorf("asleep, and there is %v", left)
 		}
-		s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", n+1))
+		s.Write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", n+1))
 		s.waitBox() // it says again that it is up
-		s.wantAnswer(s.read(), n+1)
+		s.wantAnswer(s.Read(), n+1)
 	}
 	s.closeStdin()
-	s.wait()
-	s.gone()
+	s.Wait()
+	s.Gone()
 }

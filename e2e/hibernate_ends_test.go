@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -40,7 +41,7 @@ func (s *session) wakeMute() {
 	s.t.Helper()
 	s.asleep(1)
 	s.mode("mute")
-	s.write(toolCall(7, "echo", "") + "\n")
+	s.Write(toolCall(7, "echo", "") + "\n")
 	s.until("waking", func() bool { got := s.got(); return s.starts() == 2 && got[len(got)-1] == initialize(version) })
 }
 
@@ -59,8 +60,8 @@ func endsWith(code string) func(phase) string { return func(phase) string { retu
 func killBehind(which func(r record) int) func(s *session) {
 	return func(s *session) {
 		s.t.Helper()
-		awake := s.sleeper().State == "running" && len(s.events("server woken"))+1 == s.starts()
-		s.ok(syscall.Kill(which(s.behind()), syscall.SIGKILL))
+		awake := s.sleeper().State == "running" && len(s.Events("server woken"))+1 == s.starts()
+		s.ok(syscall.Kill(which(s.Behind()), syscall.SIGKILL))
 		if !awake {
 			s.until("asleep", func() bool { return s.sleeper().State == "asleep" })
 			s.closeStdin()
@@ -78,7 +79,7 @@ func (p phase) halved() string {
 
 func phaseEnds() []phaseEnd {
 	return []phaseEnd{
-		{"gateway SIGKILL", func(s *session) { s.gw.kill() }, endsWith(""), deathCauses},
+		{"gateway SIGKILL", func(s *session) { s.gw.Kill() }, endsWith(""), deathCauses},
 		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(""), groupDeathCauses[syscall.SIGKILL]},
 		{"stdin closed", (*session).closeStdin, endsWith("exit 0"), []string{"stdin-closed"}},
 		{"stdout closed", (*session).closeStdout, func(p phase) string {
@@ -99,7 +100,7 @@ func phaseEnds() []phaseEnd {
 // stop ends the session as an operator does.
 func (s *session) stop() {
 	s.t.Helper()
-	if o := (caller{runtime: s.runtime}).run(s.t, "stop", s.id()); o.code != 0 {
+	if o := (caller{runtime: s.Runtime}).run(s.t, "stop", s.ID()); o.code != 0 {
 		s.t.Errorf("stop: exit code %d: %s%s", o.code, o.stdout, o.stderr)
 	}
 }
@@ -123,22 +124,22 @@ func TestHibernateEndings(t *testing.T) {
 
 func (p phase) test(t *testing.T, e phaseEnd, stdio, cgroup string) {
 	flags := append(sleepy("--cgroup="+cgroup), p.flags...)
-	s := greeted(t, setup{stdio: stdio, flags: flags}, p.root, "daemon", "setsid", "setsid,closefds,clearenv,chdir")
+	s := greeted(t, setup{Stdio: stdio, Flags: flags}, p.root, "daemon", "setsid", "setsid,closefds,clearenv,chdir")
 	p.reach(s)
-	s.waitRecord()
-	if n := len(s.members()); n != p.members || held(s.flock) != (p.members > 1) {
-		t.Fatalf("%d members hold the lifeline, want %d; the lock is held: %v", n, p.members, held(s.flock))
+	s.WaitRecord()
+	if n := len(s.Members()); n != p.members || stage.Held(s.Flock) != (p.members > 1) {
+		t.Fatalf("%d members hold the lifeline, want %d; the lock is held: %v", n, p.members, stage.Held(s.Flock))
 	}
 	e.end(s)
 	if want := e.want(p); want != "" {
-		wantExit(t, s.wait(), want)
+		wantExit(t, s.Wait(), want)
 	}
-	if s.waitDead(); e.killsFront() && p.name != "awake" && len(s.records()) > 0 {
+	if s.WaitDead(); e.killsFront() && p.name != "awake" && len(s.Records()) > 0 {
 		s.forgotten() // Nothing was behind it, or was only about to begin.
 		return
 	}
-	s.gone()
-	s.endedWhole(e.causes...)
+	s.Gone()
+	s.EndedWhole(e.causes...)
 }
 
 // killsFront reports whether nothing of a session without a server is left that could clean up.
@@ -150,14 +151,14 @@ func (e phaseEnd) killsFront() bool {
 // reap removes.
 func (s *session) forgotten() {
 	s.t.Helper()
-	s.waitDead()
-	id := s.records()[0]
+	s.WaitDead()
+	id := s.Records()[0]
 	files, err := filepath.Glob(filepath.Join(s.recordDir(), id+".*"))
 	s.ok(err)
 	for _, f := range files {
 		s.ok(os.Remove(f))
 	}
-	s.gone()
+	s.Gone()
 }
 
 // What ps shows of a session that sleeps, and that reap takes it for what it is: alive.
@@ -168,10 +169,10 @@ func TestHibernatePsAndReap(t *testing.T) {
 	}
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon", "setsid,closefds,clearenv")
+	s.Spawn(setup{Flags: sleepy()}, fixture, "mcp", s.Dir, "-", "0", "serve", "daemon", "setsid,closefds,clearenv")
 	s.greet()
 	s.asleep(1)
-	s.ids = s.records()
+	s.IDs = s.Records()
 	s.wantShown(t, sleeper{State: "asleep", Sleeps: 1})
 	s.sparedAsleep(t)
 	s.hold(1)
@@ -180,13 +181,13 @@ func TestHibernatePsAndReap(t *testing.T) {
 	s.letGo(1)
 	s.asleep(2)
 	// The control: one whose front is dead is found, and only its record.
-	s.ok(syscall.Kill(s.pid, syscall.SIGKILL))
-	awaitExit(t, s.pid)
+	s.ok(syscall.Kill(s.PID, syscall.SIGKILL))
+	stage.AwaitExit(t, s.PID)
 	if r := operator.reap(t, 0, "--kill"); len(r.Findings) != 1 {
 		t.Errorf("a dead one that slept: %v", r.Findings)
 	}
 	s.swept()
-	s.gw.kill()
+	s.gw.Kill()
 }
 
 // shownSession is a session as ps shows it.
@@ -229,7 +230,7 @@ func (s *session) sparedAsleep(t *testing.T) {
 			t.Errorf("%+v found %v", c, r.Findings)
 		}
 	}
-	if now := s.sleeper(); now.State != "asleep" || len(s.members()) != 1 {
+	if now := s.sleeper(); now.State != "asleep" || len(s.Members()) != 1 {
 		t.Errorf("it was touched: %+v", now)
 	}
 }

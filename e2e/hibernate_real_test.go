@@ -43,13 +43,13 @@ func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *
 	t.Helper()
 	testkit.Long(t)
 	_, err := exec.LookPath("node")
-	testkit.Need(t, err == nil, "node")
+	testkit.Lacks(t, testkit.NPM, err != nil, "node")
 	for _, file := range []string{everythingJS, "node_modules/@modelcontextprotocol/client"} {
 		_, err = os.Stat(filepath.Join("npm", file))
-		testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+		testkit.Lacks(t, testkit.NPM, err != nil, "npm packages (npm ci in e2e/npm)")
 	}
-	s := &session{t: t, log: filepath.Join(dir, "log.json"), runtime: dir}
-	full := s.wrap(quick("--hibernate="+cmp.Or(server.Idle, "1s")), argv...) // Not all of these servers end at the end of their input.
+	s := logOnly(t, filepath.Join(dir, "log.json"), dir)
+	full := s.Wrap(quick("--hibernate="+cmp.Or(server.Idle, "1s")), argv...) // Not all of these servers end at the end of their input.
 	server.Command, server.Args = full[0], full[1:]
 	server.Env = realEnv(dir)
 	config, err := json.Marshal(server)
@@ -79,7 +79,7 @@ func (p *patientClient) order(order map[string]any) sdkAnswer {
 	}
 	answer := p.hear()
 	if answer.Error {
-		log, _ := os.ReadFile(p.s.log)
+		log, _ := os.ReadFile(p.s.Log)
 		p.t.Fatalf("the client saw an error: %+v\n%s\n%s", answer, p.complaint(), log)
 	}
 	return answer
@@ -100,7 +100,7 @@ func (p *patientClient) asleep() {
 }
 
 // woken counts the servers after the first. The session must be over.
-func (p *patientClient) woken() int { return len(p.s.events("server woken")) }
+func (p *patientClient) woken() int { return len(p.s.Events("server woken")) }
 
 // bye closes the client and looks for anything left.
 func (p *patientClient) bye() {
@@ -148,7 +148,7 @@ func TestHibernateRealServer(t *testing.T) {
 		}
 	}
 	p.bye()
-	if p.woken() < cycles || len(p.s.events("server could not be woken")) > 0 {
+	if p.woken() < cycles || len(p.s.Events("server could not be woken")) > 0 {
 		t.Errorf("%d wakes in %d cycles", p.woken(), cycles)
 	}
 }

@@ -14,7 +14,7 @@ func (s *session) giveRoots(question, roots string) {
 	if r.Method != "roots/list" {
 		s.t.Fatalf("want the question for roots, got %s", question)
 	}
-	s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%q}`+"\n", r.ID, roots))
+	s.Write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%q}`+"\n", r.ID, roots))
 }
 
 // timeToAsk is for a server that asks for roots by itself: one that sleeps before it has asked is not known to ask. No
@@ -27,16 +27,16 @@ func TestHibernateRoots(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
 	s.mode("roots")
-	s.spawn(setup{flags: sleepy(timeToAsk)}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+	s.Spawn(setup{Flags: sleepy(timeToAsk)}, fixture, "mcp", s.Dir, "-", "0", "serve", "daemon")
 	s.greet()
-	s.giveRoots(s.read(), "first")
-	s.ids = s.records()
+	s.giveRoots(s.Read(), "first")
+	s.IDs = s.Records()
 	for n := 1; n <= 2; n++ {
 		s.asleep(n)
-		s.write(toolCall(n, "where", "") + "\n")
+		s.Write(toolCall(n, "where", "") + "\n")
 		now := fmt.Sprintf("roots %d", n)
-		s.giveRoots(s.read(), now)
-		if got := s.read(); !strings.Contains(got, now) {
+		s.giveRoots(s.Read(), now)
+		if got := s.Read(); !strings.Contains(got, now) {
 			t.Fatalf("wake %d: the call was judged by %s", n, got)
 		}
 	}

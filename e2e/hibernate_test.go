@@ -31,7 +31,7 @@ func sleepy(flags ...string) []string {
 func (g *gateway) mcpSession(with setup, root string, children ...string) *session {
 	g.t.Helper()
 	s := g.newSession()
-	s.spawn(with, append([]string{fixture, "mcp", s.dir, "-", "0", root}, children...)...)
+	s.Spawn(with, append([]string{fixture, "mcp", s.Dir, "-", "0", root}, children...)...)
 	return s
 }
 
@@ -40,7 +40,7 @@ func greeted(t *testing.T, with setup, root string, children ...string) *session
 	t.Helper()
 	s := startGateway(t).mcpSession(with, root, children...)
 	s.greet()
-	s.ids = s.records()
+	s.IDs = s.Records()
 	return s
 }
 
@@ -64,16 +64,16 @@ func toolCall(id int, name, text string) string {
 // greet is the handshake.
 func (s *session) greet() {
 	s.t.Helper()
-	s.wantAnswer(s.ask(initialize(version)), 0)
-	s.write(initialized + "\n")
+	s.wantAnswer(s.Ask(initialize(version)), 0)
+	s.Write(initialized + "\n")
 }
 
 // greetHeld is the handshake with a call right behind it, which keeps the server awake until it is let go. So what a
 // test asks meanwhile is all said to the first server, however busy the machine is.
 func (s *session) greetHeld(id int) {
 	s.t.Helper()
-	s.wantAnswer(s.ask(initialize(version)), 0)
-	s.write(initialized + "\n" + toolCall(id, "hold", "") + "\n")
+	s.wantAnswer(s.Ask(initialize(version)), 0)
+	s.Write(initialized + "\n" + toolCall(id, "hold", "") + "\n")
 	s.untilHeld(id)
 }
 
@@ -127,7 +127,7 @@ func (s *session) wantError(line string, id int, why string) {
 // hold begins a call that keeps the server awake until it is released, and returns when the server has it.
 func (s *session) hold(id int) {
 	s.t.Helper()
-	s.write(toolCall(id, "hold", "") + "\n")
+	s.Write(toolCall(id, "hold", "") + "\n")
 	s.untilHeld(id)
 }
 
@@ -139,13 +139,13 @@ func (s *session) untilHeld(id int) {
 // letGo ends that call.
 func (s *session) letGo(id int) {
 	s.t.Helper()
-	s.wantAnswer(s.ask(release), id)
+	s.wantAnswer(s.Ask(release), id)
 }
 
 // echo calls a tool, and expects the answer.
 func (s *session) echo(id int) {
 	s.t.Helper()
-	s.wantAnswer(s.ask(toolCall(id, "echo", "hello")), id)
+	s.wantAnswer(s.Ask(toolCall(id, "echo", "hello")), id)
 }
 
 // sleeper is the part of a record that tells about sleep.
@@ -160,7 +160,7 @@ type sleeper struct {
 
 func (s *session) sleeper() sleeper {
 	var r, behind sleeper
-	for _, id := range s.records() {
+	for _, id := range s.Records() {
 		var one sleeper
 		_ = json.Unmarshal([]byte(s.rawRecord(id)), &one)
 		if one.Behind == "" {
@@ -188,7 +188,7 @@ func (s *session) until(what string, is func() bool) {
 	s.ok(err)
 	defer unix.Close(fd)
 	for deadline := time.Now().Add(testkit.Patience); ; {
-		for _, dir := range []string{s.dir, s.recordDir()} {
+		for _, dir := range []string{s.Dir, s.recordDir()} {
 			_, _ = unix.InotifyAddWatch(fd, dir, unix.IN_MODIFY|unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_DELETE)
 		}
 		if is() {
@@ -204,7 +204,7 @@ func (s *session) until(what string, is func() bool) {
 
 // got is what the servers of the session have received, and their starts, in order.
 func (s *session) got() []string {
-	b, _ := os.ReadFile(filepath.Join(s.dir, "got"))
+	b, _ := os.ReadFile(filepath.Join(s.Dir, "got"))
 	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 }
 
@@ -247,22 +247,22 @@ func (s *session) lastServer() int {
 // mode sets what the next server is like.
 func (s *session) mode(words string) {
 	s.t.Helper()
-	s.ok(os.WriteFile(filepath.Join(s.dir, "mode"), []byte(words), 0o666))
+	s.ok(os.WriteFile(filepath.Join(s.Dir, "mode"), []byte(words), 0o666))
 }
 
 // farewell ends the session by the end of its standard input, and looks for anything left.
 func (s *session) farewell() {
 	s.t.Helper()
 	s.closeStdin()
-	wantExit(s.t, s.wait(), "exit 0")
-	s.gone()
+	wantExit(s.t, s.Wait(), "exit 0")
+	s.Gone()
 	// The server sees the end after the supervisor, which passes it on.
-	s.endedWhole("stdin-closed")
+	s.EndedWhole("stdin-closed")
 }
 
 // whys are the reasons that the log gave for staying awake.
 func (s *session) whys() []string {
-	log, _ := os.ReadFile(s.log)
+	log, _ := os.ReadFile(s.Log)
 	var out []string
 	for line := range strings.Lines(string(log)) {
 		var e struct{ Message, Why string }
@@ -308,11 +308,11 @@ func TestHibernateNeverWithAnythingPending(t *testing.T) {
 }
 
 func (p pending) test(t *testing.T) {
-	s := startGateway(t).mcpSession(setup{flags: sleepy()}, "serve", "daemon")
+	s := startGateway(t).mcpSession(setup{Flags: sleepy()}, "serve", "daemon")
 	s.greet()
-	s.write(p.begin)
+	s.Write(p.begin)
 	for range p.reads {
-		s.read()
+		s.Read()
 	}
 	// How often the log gave the reason since it was the last word.
 	given := func() int {
@@ -334,14 +334,14 @@ func (p pending) test(t *testing.T) {
 	if r := s.sleeper(); r.Sleeps != before.Sleeps || r.State != "running" || s.starts() != 1+before.Sleeps {
 		t.Fatalf("it did not stay awake: %+v, %+v before, %d starts", r, before, s.starts())
 	}
-	s.ids = s.records()
-	s.write(p.end)
+	s.IDs = s.Records()
+	s.Write(p.end)
 	for range p.last {
-		s.read()
+		s.Read()
 	}
 	s.asleep(before.Sleeps + 1)
-	if len(s.members()) != 1 {
-		t.Errorf("beside the wrapper there are %v", s.members())
+	if len(s.Members()) != 1 {
+		t.Errorf("beside the wrapper there are %v", s.Members())
 	}
 	s.echo(99)
 	s.farewell()
@@ -350,9 +350,9 @@ func (p pending) test(t *testing.T) {
 // outlastNeighbour returns when another session, with a server that came up later, has slept: this one has had as long.
 func (s *session) outlastNeighbour() {
 	s.t.Helper()
-	n := s.gw.mcpSession(setup{flags: sleepy()}, "serve")
+	n := s.gw.mcpSession(setup{Flags: sleepy()}, "serve")
 	n.greet()
-	n.ids = n.records()
+	n.IDs = n.Records()
 	n.asleep(1)
 	n.farewell()
 }
@@ -360,9 +360,9 @@ func (s *session) outlastNeighbour() {
 // The next servers are told what the first one was told to remember. No server is told the client's requests again.
 func TestHibernateRestores(t *testing.T) {
 	t.Parallel()
-	s := startGateway(t).mcpSession(setup{flags: sleepy()}, "serve", "daemon")
+	s := startGateway(t).mcpSession(setup{Flags: sleepy()}, "serve", "daemon")
 	s.greetHeld(50)
-	s.ids = s.records()
+	s.IDs = s.Records()
 	const level = `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`
 	for i, request := range []string{
 		level,
@@ -371,17 +371,17 @@ func TestHibernateRestores(t *testing.T) {
 		`{"jsonrpc":"2.0","id":4,"method":"resources/unsubscribe","params":{"uri":"a:1"}}`,
 		toolCall(5, "echo", "once"),
 	} {
-		s.wantAnswer(s.ask(request), i+1)
+		s.wantAnswer(s.Ask(request), i+1)
 	}
 	s.letGo(50)
 	for n := 1; n <= 2; n++ {
 		s.asleep(n)
-		s.write(toolCall(10+n, "echo", "again") + "\n")
+		s.Write(toolCall(10+n, "echo", "again") + "\n")
 		// The resource may have changed meanwhile.
-		if r := s.read(); !strings.Contains(r, `"notifications/resources/updated","params":{"uri":"a:2"}`) {
+		if r := s.Read(); !strings.Contains(r, `"notifications/resources/updated","params":{"uri":"a:2"}`) {
 			t.Errorf("before the answer the client got %s", r)
 		}
-		s.wantAnswer(s.read(), 10+n)
+		s.wantAnswer(s.Read(), 10+n)
 		s.wantRestored(n+1, 10+n)
 	}
 	s.farewell()
@@ -416,10 +416,10 @@ func TestHibernateRaces(t *testing.T) {
 			t.Parallel()
 			// So short that many rounds meet the moment, and one does at least.
 			r := race{seed: newSeed(t), idle: 15 * time.Millisecond, by: time.Now().Add(testkit.Patience)}
-			with := setup{stdio: stdios[i], flags: []string{"--hibernate=" + r.idle.String(), "--eof-grace=5ms", "--term-grace=20s"}}
+			with := setup{Stdio: stdios[i], Flags: []string{"--hibernate=" + r.idle.String(), "--eof-grace=5ms", "--term-grace=20s"}}
 			r.s = greeted(t, with, root)
 			r.sent = []string{initialize(version), initialized}
-			for n := 0; n < rounds(10) || r.s.sleeper().Wakes == 0 && !r.late(); n++ {
+			for n := 0; n < testkit.Rounds(10) || r.s.sleeper().Wakes == 0 && !r.late(); n++ {
 				r.round()
 			}
 			r.check()
@@ -455,7 +455,7 @@ func (r *race) round() {
 		}
 	}
 	for id := first; id <= r.id; id++ {
-		r.s.wantAnswer(r.s.read(), id)
+		r.s.wantAnswer(r.s.Read(), id)
 	}
 }
 
@@ -466,11 +466,11 @@ func (r *race) send(message string) {
 	if r.IntN(4) == 0 {
 		cut = r.IntN(len(message))
 	}
-	r.s.write(message[:cut])
+	r.s.Write(message[:cut])
 	if cut < len(message) {
 		pause(r.between(0, 3*time.Millisecond))
 	}
-	r.s.write(message[cut:] + "\n")
+	r.s.Write(message[cut:] + "\n")
 }
 
 // check looks at what the servers have received: with the replayed handshakes left out, what was sent.
@@ -498,10 +498,10 @@ func (r *race) check() {
 		r.s.t.Error("the moment was not met")
 	}
 	r.s.closeStdin()
-	if rest := r.s.readToEnd(); rest != "" {
+	if rest := r.s.ReadToEnd(); rest != "" {
 		r.s.t.Errorf("more answers than questions: %q", rest)
 	}
 	// Asleep, or quicker than the grace of 5 ms; else ended by SIGTERM.
-	wantExit(r.s.t, r.s.wait(), "exit 0", "exit 143")
-	r.s.gone()
+	wantExit(r.s.t, r.s.Wait(), "exit 0", "exit 143")
+	r.s.Gone()
 }

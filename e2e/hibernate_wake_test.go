@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -23,13 +24,13 @@ var deadlies = []deadly{
 	{
 		// The line that it has begun does not reach the client.
 		"exit amid a line", func(s *session) {
-			s.wantAnswer(s.ask(toolCall(4, "half", "")), 4)
-			s.write(toolCall(7, "hold", "") + "\n" + toolCall(5, "hold", "") + "\n" + toolCall(6, "die", "0") + "\n")
+			s.wantAnswer(s.Ask(toolCall(4, "half", "")), 4)
+			s.Write(toolCall(7, "hold", "") + "\n" + toolCall(5, "hold", "") + "\n" + toolCall(6, "die", "0") + "\n")
 		}, []int{7, 5, 6}, "exit 0",
 	},
 	{
 		"SIGKILL", func(s *session) {
-			s.wantAnswer(s.ask(toolCall(6, "echo", "")), 6)
+			s.wantAnswer(s.Ask(toolCall(6, "echo", "")), 6)
 			s.hold(7)
 			_ = syscall.Kill(s.lastServer(), syscall.SIGKILL)
 		}, []int{7}, "exit 137",
@@ -49,22 +50,22 @@ func TestHibernateServerDies(t *testing.T) {
 }
 
 func (d deadly) test(t *testing.T, woken bool) {
-	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := greeted(t, setup{Flags: sleepy()}, "serve", "daemon")
 	if woken {
 		s.asleep(1)
 		s.echo(1)
 	}
 	d.kill(s)
-	lines := strings.Split(strings.TrimSuffix(s.readToEnd(), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(s.ReadToEnd(), "\n"), "\n")
 	if len(lines) != len(d.owed) {
 		t.Fatalf("the client got %q, want errors for %v", lines, d.owed)
 	}
 	for i, id := range d.owed {
 		s.wantError(lines[i], id, "the server ended ("+strings.Replace(d.exit, "exit", "exit code", 1)+")")
 	}
-	wantExit(t, s.wait(), d.exit)
-	s.gone()
-	s.endedWhole("server-exited")
+	wantExit(t, s.Wait(), d.exit)
+	s.Gone()
+	s.EndedWhole("server-exited")
 	// What killed it is the last that any server has received, and none was started after it.
 	if got := s.got(); strings.HasPrefix(got[len(got)-1], "start ") || !strings.Contains(got[len(got)-1], `"tools/call"`) || woken && s.starts() < 2 {
 		t.Errorf("the servers got %q", got)
@@ -92,25 +93,25 @@ func TestHibernateWakeFails(t *testing.T) {
 }
 
 func wakeFails(t *testing.T, cgroup, mode, why string) {
-	s := greeted(t, setup{flags: sleepy(quick("--wake-timeout=5s", "--cgroup="+cgroup)...)}, "serve", "daemon")
+	s := greeted(t, setup{Flags: sleepy(quick("--wake-timeout=5s", "--cgroup="+cgroup)...)}, "serve", "daemon")
 	s.asleep(1)
 	s.mode(mode)
 	// A notification and a request that wait for it, then, for the next try, one that comes in two parts.
-	s.write(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}` + "\n" + toolCall(7, "echo", "") + "\n")
-	s.wantError(s.read(), 7, why)
+	s.Write(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}` + "\n" + toolCall(7, "echo", "") + "\n")
+	s.wantError(s.Read(), 7, why)
 	s.until("asleep after a failure", func() bool { return s.sleeper().State == "asleep" })
-	if left := s.members(); len(left) != 1 {
+	if left := s.Members(); len(left) != 1 {
 		t.Errorf("the failure left %v", left)
 	}
 	half := toolCall(8, "echo", "")
-	s.write(half[:20])
-	s.write(half[20:] + "\n")
-	s.wantError(s.read(), 8, why)
+	s.Write(half[:20])
+	s.Write(half[20:] + "\n")
+	s.wantError(s.Read(), 8, why)
 	s.mode("")
 	// The pause is longer now. Until a try is made, each call is answered at once.
 	id := 20
 	testkit.Until(t, "a server again", func() bool {
-		line := s.ask(toolCall(id, "echo", ""))
+		line := s.Ask(toolCall(id, "echo", ""))
 		id++
 		if s.parse(line).Error == nil {
 			return true
@@ -119,18 +120,18 @@ func wakeFails(t *testing.T, cgroup, mode, why string) {
 		return false
 	})
 	s.hold(9)
-	if n := len(s.events("server could not be woken")); n != 2 {
+	if n := len(s.Events("server could not be woken")); n != 2 {
 		t.Errorf("%d log lines about it, want 2", n)
 	}
 	// The answer may be here before the record is written.
 	s.until("woken once", func() bool { r := s.sleeper(); return r.Wakes == 1 && r.State == "running" && r.Server.PID > 0 })
-	if cgroup != "off" && nestable() && cgroupLeaf(s.behind().ID) == "" {
+	if cgroup != "off" && nestable() && stage.CgroupLeaf(s.Behind().ID) == "" {
 		t.Error("the woken server has no cgroup")
 	}
 	s.letGo(9)
 	s.neverTwice()
 	if strings.Contains(why, "handshake") { // A server that was there could not take the place of the last one.
-		if out := (caller{runtime: s.runtime}).run(s.t, "ps").stdout; !strings.Contains(s.sleeper().Sleepless, why) || !strings.Contains(out, "sleeps no more: ") {
+		if out := (caller{runtime: s.Runtime}).run(s.t, "ps").stdout; !strings.Contains(s.sleeper().Sleepless, why) || !strings.Contains(out, "sleeps no more: ") {
 			s.t.Errorf("the record says %q, and ps\n%s", s.sleeper().Sleepless, out)
 		}
 	} else {
@@ -154,14 +155,14 @@ func (s *session) neverTwice() {
 // session is over.
 func TestHibernateLastWords(t *testing.T) {
 	t.Parallel()
-	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := greeted(t, setup{Flags: sleepy()}, "serve", "daemon")
 	s.asleep(1)
-	s.write(toolCall(7, "echo", "") + "\n")
+	s.Write(toolCall(7, "echo", "") + "\n")
 	s.closeStdin()
-	s.wantAnswer(strings.TrimSuffix(s.readToEnd(), "\n"), 7)
-	wantExit(t, s.wait(), "exit 0")
-	s.gone()
-	s.endedWhole("stdin-closed")
+	s.wantAnswer(strings.TrimSuffix(s.ReadToEnd(), "\n"), 7)
+	wantExit(t, s.Wait(), "exit 0")
+	s.Gone()
+	s.EndedWhole("stdin-closed")
 }
 
 // A stateless client: every request says all that the server must know.
@@ -172,15 +173,16 @@ func statelessCall(id int) string {
 // Protocol 2026-07-28 has no handshake: nothing is replayed. So nothing tells which process such a server starts by itself, if
 // a call wakes it.
 func TestHibernateStateless(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	s := startGateway(t).newSession()
 	s.mode("modern")
-	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve")
-	s.wantAnswer(s.ask(`{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{`+stateless+`}}`), 0)
-	s.ids = s.records()
+	s.Spawn(setup{Flags: sleepy()}, fixture, "mcp", s.Dir, "-", "0", "serve")
+	s.wantAnswer(s.Ask(`{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{`+stateless+`}}`), 0)
+	s.IDs = s.Records()
 	for n := 1; n <= 2; n++ {
 		s.asleep(n)
-		s.wantAnswer(s.ask(statelessCall(n)), n)
+		s.wantAnswer(s.Ask(statelessCall(n)), n)
 		if got := s.gotOf(n + 1); len(got) != 1 || got[0] != statelessCall(n) {
 			t.Errorf("the %d. server got %q", n+1, got)
 		}
@@ -193,37 +195,38 @@ func TestHibernateStateless(t *testing.T) {
 // Seen to fail where the error is none of mcp.ErrChanged: the session goes on, and its client waits.
 func TestHibernateServerChanged(t *testing.T) {
 	t.Parallel()
-	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := greeted(t, setup{Flags: sleepy()}, "serve", "daemon")
 	s.asleep(1)
 	s.mode("caps")
-	s.write(toolCall(7, "echo", "") + "\n")
-	s.wantError(strings.TrimSuffix(s.readToEnd(), "\n"), 7, "capabilities.logging was {} and is missing")
+	s.Write(toolCall(7, "echo", "") + "\n")
+	s.wantError(strings.TrimSuffix(s.ReadToEnd(), "\n"), 7, "capabilities.logging was {} and is missing")
 	// Its input ends as SIGTERM is sent: it dies of that, or is quicker.
-	wantExit(t, s.wait(), "exit 143", "exit 0")
-	s.gone()
-	s.endedWhole("server-changed")
+	wantExit(t, s.Wait(), "exit 143", "exit 0")
+	s.Gone()
+	s.EndedWhole("server-changed")
 }
 
 // A server that has other tools serves. A client that was told that this may be is told with each server to look again, until it
 // has looked. Seen to fail where no list is read again.
 func TestHibernateServerGrew(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	s := startGateway(t).newSession()
 	s.mode("told")
-	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+	s.Spawn(setup{Flags: sleepy()}, fixture, "mcp", s.Dir, "-", "0", "serve", "daemon")
 	s.greetHeld(50)
-	s.wantAnswer(s.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), 1)
-	s.ids = s.records()
+	s.wantAnswer(s.Ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), 1)
+	s.IDs = s.Records()
 	s.letGo(50)
 	s.asleep(1)
 	s.mode("told,tools")
 	for i, ask := range []string{toolCall(2, "echo", "x"), `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`, toolCall(4, "echo", "x")} {
-		n, line := i+2, s.ask(ask)
+		n, line := i+2, s.Ask(ask)
 		if n < 4 {
 			if !strings.Contains(line, "notifications/tools/list_changed") {
 				t.Errorf("before the answer the client got %s", line)
 			}
-			line = s.read()
+			line = s.Read()
 		}
 		s.wantAnswer(line, n)
 		s.asleep(n)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -51,10 +52,10 @@ func (s *session) keptAwake(why string) sleeper {
 	}
 	s.until("kept awake because it "+why+", but for "+strings.Join(s.whys(), "; "), last)
 	r := s.sleeper()
-	if r.State != "running" || !strings.Contains(s.rawRecord(s.id()), `"awake":`) {
-		s.t.Errorf("kept awake, and the record says: %s", s.rawRecord(s.id()))
+	if r.State != "running" || !strings.Contains(s.rawRecord(s.ID()), `"awake":`) {
+		s.t.Errorf("kept awake, and the record says: %s", s.rawRecord(s.ID()))
 	}
-	if o := (caller{runtime: s.runtime}).run(s.t, "ps"); !strings.Contains(o.stdout, ", awake: ") || !strings.Contains(o.stdout, why) {
+	if o := (caller{runtime: s.Runtime}).run(s.t, "ps"); !strings.Contains(o.stdout, ", awake: ") || !strings.Contains(o.stdout, why) {
 		s.t.Errorf("ps does not say why it stays awake:\n%s%s", o.stdout, o.stderr)
 	}
 	return r
@@ -71,13 +72,13 @@ func TestHibernateNeverWithWork(t *testing.T) {
 			if c.name == "spin" {
 				flags = append(flags, "--hibernate=2s") // Beside many others it gets little of a processor.
 			}
-			s := greeted(t, setup{flags: flags}, "serve", "daemon")
-			s.wantAnswer(s.ask(toolCall(1, c.name, peer(t, c.name))), 1)
+			s := greeted(t, setup{Flags: flags}, "serve", "daemon")
+			s.wantAnswer(s.Ask(toolCall(1, c.name, peer(t, c.name))), 1)
 			before := s.keptAwake(c.why)
-			s.write(release + "\n")
+			s.Write(release + "\n")
 			s.asleep(before.Sleeps + 1)
-			if strings.Contains(s.rawRecord(s.id()), `"awake":`) {
-				t.Errorf("it sleeps, and the record still says why not: %s", s.rawRecord(s.id()))
+			if strings.Contains(s.rawRecord(s.ID()), `"awake":`) {
+				t.Errorf("it sleeps, and the record still says why not: %s", s.rawRecord(s.ID()))
 			}
 			s.echo(2)
 			s.farewell()
@@ -95,9 +96,9 @@ func TestHibernateInSpiteOfHoldings(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
 			s.mode("had=" + had)
-			s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+			s.Spawn(setup{Flags: sleepy()}, fixture, "mcp", s.Dir, "-", "0", "serve", "daemon")
 			s.greet()
-			s.ids = s.records()
+			s.IDs = s.Records()
 			for n := range 2 {
 				s.asleep(n + 1)
 				s.echo(n + 1)
@@ -117,11 +118,11 @@ func TestHibernateInSpiteOfHoldings(t *testing.T) {
 // sleepsAtWork has a server begin work while a call keeps it awake, and waits for its sleep after that.
 func sleepsAtWork(t *testing.T, work string, env ...string) {
 	t.Helper()
-	s := greeted(t, setup{flags: sleepy(), env: env}, "serve", "daemon")
+	s := greeted(t, setup{Flags: sleepy(), Env: env}, "serve", "daemon")
 	s.hold(1)
 	before := s.sleeper()
-	s.wantAnswer(s.ask(toolCall(2, work, peer(t, work))), 2)
-	s.write(fmt.Sprintf(cancelRequest, 1) + "\n")
+	s.wantAnswer(s.Ask(toolCall(2, work, peer(t, work))), 2)
+	s.Write(fmt.Sprintf(cancelRequest, 1) + "\n")
 	s.asleep(before.Sleeps + 1)
 	s.farewell()
 }
@@ -129,7 +130,7 @@ func sleepsAtWork(t *testing.T, work string, env ...string) {
 // A process of the tree that cannot be looked at may have work.
 func TestHibernateNeverWithHiddenProcess(t *testing.T) {
 	testkit.Long(t)
-	testkit.Need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	for _, name := range []string{"hidden", "seen"} {
 		t.Run(name, func(t *testing.T) {
@@ -138,17 +139,17 @@ func TestHibernateNeverWithHiddenProcess(t *testing.T) {
 			if name == "seen" {
 				tree[1] = "setsid"
 			}
-			s := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t).mcpSession(setup{flags: sleepy("--cgroup=off", politeRoot)}, tree[0], tree[1:]...)
+			s := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t).mcpSession(setup{Flags: sleepy("--cgroup=off", politeRoot)}, tree[0], tree[1:]...)
 			s.greet()
-			s.ids = s.records()
+			s.IDs = s.Records()
 			if name == "seen" {
 				s.asleep(1)
 			} else {
 				s.until("kept awake", func() bool { return strings.Contains(strings.Join(s.whys(), ";"), "cannot be looked at") })
 			}
 			s.closeStdin()
-			s.wait()
-			s.endAll()
+			s.Wait()
+			s.EndAll()
 		})
 	}
 }
@@ -157,16 +158,16 @@ func TestHibernateNeverWithHiddenProcess(t *testing.T) {
 func TestHibernateNeverWithStray(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := greeted(t, setup{Flags: sleepy()}, "serve", "daemon")
 	s.hold(1)
-	before, leaf := s.sleeper(), cgroupLeaf(s.behind().ID)
-	testkit.Need(t, leaf != "", "a cgroup v2 leaf")
+	before, leaf := s.sleeper(), stage.CgroupLeaf(s.Behind().ID)
+	testkit.Lacks(t, testkit.Cgroup, leaf == "", "a cgroup v2 leaf")
 	stray := exec.Command("sleep", "1000")
 	s.ok(stray.Start())
 	end := sync.OnceFunc(func() { _ = stray.Process.Kill(); _ = stray.Wait() })
 	defer end()
 	s.ok(os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte(strconv.Itoa(stray.Process.Pid)), 0))
-	s.write(fmt.Sprintf(cancelRequest, 1) + "\n")
+	s.Write(fmt.Sprintf(cancelRequest, 1) + "\n")
 	s.keptAwake("is in its cgroup")
 	end()
 	s.asleep(before.Sleeps + 1)

@@ -94,16 +94,16 @@ func TestHistoryOfWhatReapEnds(t *testing.T) {
 	for n, flags := range [][]string{deaf("--name=files"), deaf("--no-history")} {
 		s := startGateway(t).newSession()
 		s.shareRuntime()
-		s.spawn(setup{flags: flags, env: []string{env}}, node(s.dir, "serve,ignore-eof", "daemon")...)
-		s.waitReady()
-		s.waitRecord()
-		killPair(t, s.pid)
-		s.gw.kill()
+		s.Spawn(setup{Flags: flags, Env: []string{env}}, node(s.Dir, "serve,ignore-eof", "daemon")...)
+		s.WaitReady()
+		s.WaitRecord()
+		killPair(t, s.PID)
+		s.gw.Kill()
 		outgrow(t)
 		caller{env: []string{env}}.run(t, "reap", "--kill", "--term-grace=300ms")
-		s.waitDead()
+		s.WaitDead()
 		p := wantPast(t, read, 1)[0]
-		if n == 0 && (p.ID != s.ids[0] || !p.Reaped || p.Exit != -1 || p.Cause != "supervisor-gone" || p.Name != "files" || p.Ended == 0) {
+		if n == 0 && (p.ID != s.IDs[0] || !p.Reaped || p.Exit != -1 || p.Cause != "supervisor-gone" || p.Name != "files" || p.Ended == 0) {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -116,16 +116,16 @@ func TestHistoryOfWhatReapEnds(t *testing.T) {
 func TestHistoryFoldsNaps(t *testing.T) {
 	t.Parallel()
 	env, read := ownHistory(t)
-	s := startGateway(t).mcpSession(setup{flags: sleepy("--hibernate-anyway"), env: []string{env}}, "serve", "daemon,comm=helper")
+	s := startGateway(t).mcpSession(setup{Flags: sleepy("--hibernate-anyway"), Env: []string{env}}, "serve", "daemon,comm=helper")
 	s.greet()
 	s.asleep(1)
 	if p := wantPast(t, read, 1)[0]; !p.Open || len(p.Starts) != 1 || p.ID == p.Starts[0].ID {
 		t.Errorf("while it sleeps: %+v", p)
 	}
-	s.wantAnswer(s.ask(toolCall(1, "echo", "x")), 1)
+	s.wantAnswer(s.Ask(toolCall(1, "echo", "x")), 1)
 	s.asleep(2)
 	s.closeStdin()
-	s.wait()
+	s.Wait()
 	p := wantPast(t, read, 1)[0]
 	if p.Open || len(p.Starts) != 2 || p.Sleeps != 2 || p.Ended < 2 || !slices.Contains(p.Names, "helper") || p.Cause != "stdin-closed" {
 		t.Errorf("%+v", p)
@@ -144,7 +144,7 @@ func TestHistoryTellsThePeak(t *testing.T) {
 	t.Parallel()
 	env, read := ownHistory(t)
 	dd, err := exec.LookPath("dd")
-	testkit.Need(t, err == nil, "dd")
+	testkit.Lacks(t, testkit.Tools, err != nil, "dd")
 	runIn(t, []string{env}, "--", "/bin/sh", "-c", `"$0" if=/dev/zero of=/dev/null bs=64M count=1; exit`, dd)
 	runIn(t, []string{env}, "--", "/bin/true")
 	all := wantPast(t, read, 2)
@@ -215,7 +215,7 @@ func TestHistoryCannotBeWritten(t *testing.T) {
 				g = startGatewayAs(t, nobody) // root has /var/lib
 			}
 			s := g.newSession()
-			argv := s.wrap(resisting(), node(s.dir, "serve", "daemon,ignore-term")...)
+			argv := s.Wrap(resisting(), node(s.Dir, "serve", "daemon,ignore-term")...)
 			env := []string{"XDG_STATE_HOME=" + state}
 			if c.env != nil {
 				env = []string{"XDG_STATE_HOME=", c.env(state)}
@@ -227,16 +227,16 @@ func TestHistoryCannotBeWritten(t *testing.T) {
 			if c.spoil != nil {
 				c.spoil(t, state)
 			}
-			s.spawn(setup{bare: true, env: env}, argv...)
-			s.waitReady()
+			s.Spawn(setup{Bare: true, Env: env}, argv...)
+			s.WaitReady()
 			began := time.Now()
 			s.closeStdin()
-			s.waitDead()
+			s.WaitDead()
 			ended := time.Now()
-			if how := s.wait(); how != "exit 0" {
+			if how := s.Wait(); how != "exit 0" {
 				t.Error(how)
 			}
-			s.endedWhole("stdin-closed", "server-exited")
+			s.EndedWhole("stdin-closed", "server-exited")
 			t.Logf("ended in %v, exited %v later", ended.Sub(began), time.Since(ended))
 			if late := time.Since(ended); late > testkit.Patience/2 {
 				t.Errorf("it went on for %v", late)

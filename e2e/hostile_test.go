@@ -18,11 +18,11 @@ func TestInheritedKeepMark(t *testing.T) {
 	for _, cgroup := range []string{"auto", "off"} {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{flags: resisting("--cgroup=" + cgroup), env: []string{"MCP_TETHER_KEEP=1"}},
+			s := begin(t, setup{Flags: resisting("--cgroup=" + cgroup), Env: []string{"MCP_TETHER_KEEP=1"}},
 				"serve", "daemon/plain", "setsid,closefds,chdir", "daemon,ignore-term")
-			s.gw.kill()
-			s.gone()
-			if c := s.endedWhole(deathCauses...); len(c.Kept) > 0 {
+			s.gw.Kill()
+			s.Gone()
+			if c := s.EndedWhole(deathCauses...); len(c.Kept) > 0 {
 				t.Errorf("kept = %v", c.Kept)
 			}
 		})
@@ -32,39 +32,39 @@ func TestInheritedKeepMark(t *testing.T) {
 // Marks that were there before are replaced. They give no power over the session that they name.
 func TestInheritedMarks(t *testing.T) {
 	t.Parallel()
-	other := begin(t, setup{flags: polite()}, "serve", "daemon")
+	other := begin(t, setup{Flags: polite()}, "serve", "daemon")
 	mark := strings.Trim(answerTo(other, "MCP_TETHER_GATEWAY"), `"`)
-	for _, marks := range [][2]string{{"", ""}, {"../../rubbish", ":::"}, {other.id(), mark}} {
+	for _, marks := range [][2]string{{"", ""}, {"../../rubbish", ":::"}, {other.ID(), mark}} {
 		env := []string{"MCP_TETHER_SESSION=" + marks[0], "MCP_TETHER_GATEWAY=" + marks[1], "MCP_TETHER_KEPT=*:"}
-		s := begin(t, setup{flags: polite(), env: env}, "serve", "daemon")
-		if got := answerTo(s, "MCP_TETHER_SESSION"); got != strconv.Quote(s.id()) {
-			t.Errorf("the server has session %s, want %q", got, s.id())
+		s := begin(t, setup{Flags: polite(), Env: env}, "serve", "daemon")
+		if got := answerTo(s, "MCP_TETHER_SESSION"); got != strconv.Quote(s.ID()) {
+			t.Errorf("the server has session %s, want %q", got, s.ID())
 		}
-		want := regexp.MustCompile(`^"` + strconv.Itoa(s.gw.pid) + `:\d+:[0-9a-f-]{36}:\d+"$`)
+		want := regexp.MustCompile(`^"` + strconv.Itoa(s.gw.PID) + `:\d+:[0-9a-f-]{36}:\d+"$`)
 		if got := answerTo(s, "MCP_TETHER_GATEWAY"); !want.MatchString(got) {
-			t.Errorf("the server has gateway %s, want that of %d", got, s.gw.pid)
+			t.Errorf("the server has gateway %s, want that of %d", got, s.gw.PID)
 		}
 		if got := answerTo(s, "MCP_TETHER_KEPT"); got != `""` {
 			t.Errorf("the server has patterns %s, want none", got)
 		}
-		s.gw.kill()
-		s.gone()
+		s.gw.Kill()
+		s.Gone()
 	}
-	s := begin(t, setup{flags: polite("--keep=no*", `--keep=a:\`), env: []string{"MCP_TETHER_KEPT=*:"}}, "serve", "daemon")
+	s := begin(t, setup{Flags: polite("--keep=no*", `--keep=a:\`), Env: []string{"MCP_TETHER_KEPT=*:"}}, "serve", "daemon")
 	if got, want := answerTo(s, "MCP_TETHER_KEPT"), strconv.Quote(`no*:a\:\\:`); got != want {
 		t.Errorf("the server has patterns %s, want %s", got, want)
 	}
-	s.gw.kill()
-	s.gone()
+	s.gw.Kill()
+	s.Gone()
 	if !other.whole(4) {
-		t.Errorf("a stranger was touched: %v", other.members())
+		t.Errorf("a stranger was touched: %v", other.Members())
 	}
 }
 
 // answerTo asks the server for a variable of its environment.
 func answerTo(s *session, name string) string {
 	s.t.Helper()
-	_, result, _ := strings.Cut(s.ask(`{"id":1,"method":"env","name":"`+name+`"}`), `"result":`)
+	_, result, _ := strings.Cut(s.Ask(`{"id":1,"method":"env","name":"`+name+`"}`), `"result":`)
 	return strings.TrimSuffix(strings.TrimSpace(result), "}")
 }
 
@@ -78,16 +78,16 @@ func TestGoVariables(t *testing.T) {
 	for name, set := range sets {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{flags: resisting(), env: set}, "serve", "daemon", "setsid,closefds,clearenv,ignore-term")
+			s := begin(t, setup{Flags: resisting(), Env: set}, "serve", "daemon", "setsid,closefds,clearenv,ignore-term")
 			for _, pair := range set {
 				key, value, _ := strings.Cut(pair, "=")
 				if got := answerTo(s, key); got != strconv.Quote(value) {
 					t.Errorf("the server has %s=%s, want %s", key, got, value)
 				}
 			}
-			s.gw.kill()
-			s.gone()
-			s.endedWhole(deathCauses...)
+			s.gw.Kill()
+			s.Gone()
+			s.EndedWhole(deathCauses...)
 		})
 	}
 }
@@ -99,19 +99,19 @@ func TestPath(t *testing.T) {
 		argv func(s *session) []string
 		want string
 	}{
-		{"empty, absolute command", func(s *session) []string { return s.wrap(nil, "/bin/sh", "-c", "exit 7") }, "exit 7"},
-		{"empty, command by name", func(s *session) []string { return s.wrap(nil, "sh", "-c", "exit 7") }, "exit 127"},
+		{"empty, absolute command", func(s *session) []string { return s.Wrap(nil, "/bin/sh", "-c", "exit 7") }, "exit 7"},
+		{"empty, command by name", func(s *session) []string { return s.Wrap(nil, "sh", "-c", "exit 7") }, "exit 127"},
 		{"unset, command by name", func(s *session) []string {
-			return append([]string{"/usr/bin/env", "-u", "PATH"}, s.wrap(nil, "sh", "-c", "exit 7")...)
+			return append([]string{"/usr/bin/env", "-u", "PATH"}, s.Wrap(nil, "sh", "-c", "exit 7")...)
 		}, "exit 7"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
-			s.spawn(setup{bare: true, env: []string{"PATH="}, keys: []string{"dir=" + s.dir}}, c.argv(s)...)
-			wantExit(t, s.wait(), c.want)
-			s.gone()
+			s.Spawn(setup{Bare: true, Env: []string{"PATH="}, Keys: []string{"dir=" + s.Dir}}, c.argv(s)...)
+			wantExit(t, s.Wait(), c.want)
+			s.Gone()
 		})
 	}
 }
@@ -124,20 +124,20 @@ func TestLongArguments(t *testing.T) {
 	for range 14 {
 		argv = append(argv, strings.Repeat("y", 64<<10))
 	}
-	s.spawn(setup{flags: quick()}, argv...)
-	if got := strings.TrimSpace(s.read()); got != "15 131071" {
+	s.Spawn(setup{Flags: quick()}, argv...)
+	if got := strings.TrimSpace(s.Read()); got != "15 131071" {
 		t.Fatalf("the server has %q", got)
 	}
-	for s.ids = s.records(); len(s.ids) == 0; s.ids = s.records() {
-		s.ask("is it written yet?")
+	for s.IDs = s.Records(); len(s.IDs) == 0; s.IDs = s.Records() {
+		s.Ask("is it written yet?")
 	}
-	record := filepath.Join(s.runtime, "mcp-tether", s.id()+".json")
+	record := filepath.Join(s.Runtime, "mcp-tether", s.ID()+".json")
 	if st, err := os.Stat(record); err != nil || st.Size() > 64<<10 {
 		t.Errorf("the record is larger than anybody reads (64 KiB): %d, %v", st.Size(), err)
 	}
-	s.gw.kill()
-	s.gone()
-	s.endedWhole(deathCauses...)
+	s.gw.Kill()
+	s.Gone()
+	s.EndedWhole(deathCauses...)
 }
 
 // A wrapper in a wrapper: any of the six processes, or the gateway, may end first.
@@ -148,8 +148,8 @@ func TestNested(t *testing.T) {
 	}
 	at := func(i int) func([]int) int { return func(chain []int) int { return chain[i] } }
 	ends := map[string]func(s *session, chain []int){
-		"gateway killed":          func(s *session, _ []int) { s.gw.kill() },
-		"outer terminated":        func(s *session, _ []int) { s.signal(syscall.SIGTERM) },
+		"gateway killed":          func(s *session, _ []int) { s.gw.Kill() },
+		"outer terminated":        func(s *session, _ []int) { s.Signal(syscall.SIGTERM) },
 		"inner terminated":        func(_ *session, chain []int) { _ = syscall.Kill(chain[2], syscall.SIGTERM) },
 		"outer supervisor killed": kill(at(1)),
 		"inner supervisor killed": kill(at(3)),
@@ -168,23 +168,23 @@ func TestNested(t *testing.T) {
 func testNested(t *testing.T, cgroup string, end func(*session, []int)) {
 	s := startGateway(t).newSession()
 	inner := *s
-	inner.log = filepath.Join(s.dir, "inner")
+	inner.Log = filepath.Join(s.Dir, "inner")
 	// The outer one leaves the inner one the time to finish, however busy the machine. An inner supervisor that is
 	// killed leaves its record for reap.
 	outerFlags := []string{"--cgroup=" + cgroup, "--eof-grace=25s", "--term-grace=25s"}
-	s.spawn(setup{flags: outerFlags}, inner.wrap(resisting("--cgroup="+cgroup),
-		node(s.dir, "serve", "daemon/plain", "setsid,closefds,clearenv,chdir", "daemon,ignore-term")...)...)
-	s.waitReady()
-	testkit.Until(t, "the records of both", func() bool { return len(s.records()) == 2 })
-	s.ids = s.records()
-	chain := []int{s.pid}
+	s.Spawn(setup{Flags: outerFlags}, inner.Wrap(resisting("--cgroup="+cgroup),
+		node(s.Dir, "serve", "daemon/plain", "setsid,closefds,clearenv,chdir", "daemon,ignore-term")...)...)
+	s.WaitReady()
+	testkit.Until(t, "the records of both", func() bool { return len(s.Records()) == 2 })
+	s.IDs = s.Records()
+	chain := []int{s.PID}
 	for range 3 {
 		chain = append(chain, s.below(chain[len(chain)-1]))
 	}
-	end(s, append(chain, s.server))
-	s.gone()
+	end(s, append(chain, s.Server))
+	s.Gone()
 	for _, one := range []*session{s, &inner} {
-		if c := one.ended(); len(c.Survivors) > 0 || *c.Leaked {
+		if c := one.Ended(); len(c.Survivors) > 0 || *c.Leaked {
 			t.Errorf("survivors = %v, leaked = %v", c.Survivors, *c.Leaked)
 		}
 	}

@@ -29,12 +29,12 @@ func mountHung(t *testing.T, at string, dead bool) (end func()) {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		testkit.Need(t, false, "/dev/fuse: "+err.Error())
+		testkit.Lacks(t, testkit.FUSE, true, "/dev/fuse: "+err.Error())
 	}
 	ok(t, os.MkdirAll(at, 0o755))
 	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd)
 	if err := unix.Mount("hung", at, "fuse", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		testkit.Need(t, false, "to mount fuse: "+err.Error())
+		testkit.Lacks(t, testkit.FUSE, true, "to mount fuse: "+err.Error())
 	}
 	end = sync.OnceFunc(func() {
 		_ = unix.Close(fd)
@@ -307,7 +307,7 @@ func TestReapAndHungFileSystem(t *testing.T) {
 		s := dead(t)
 		o := (caller{runtime: gone}).run(t, "reap", "--kill", "--json", "--timeout=30s")
 		r := parseSweep(t, 2, o)
-		if len(r.Findings) > 0 || len(r.Incomplete) == 0 || len(s.members()) == 0 {
+		if len(r.Findings) > 0 || len(r.Incomplete) == 0 || len(s.Members()) == 0 {
 			t.Errorf("%s%s", o.stdout, o.stderr)
 		}
 		operator.reap(t, 0, "--kill")

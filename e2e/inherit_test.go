@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -33,14 +34,14 @@ func TestVariablesNameTheServer(t *testing.T) {
 			t.Run(strings.Join(flags, "")+want, func(t *testing.T) {
 				t.Parallel()
 				s := startGateway(t).newSession()
-				argv := s.wrap(polite(flags...), "/bin/sh", "-c", tells)
-				s.spawn(setup{bare: true}, append([]string{"/bin/sh", "-c", script, "sh"}, argv...)...)
-				if got := s.read(); got != want {
+				argv := s.Wrap(polite(flags...), "/bin/sh", "-c", tells)
+				s.Spawn(setup{Bare: true}, append([]string{"/bin/sh", "-c", script, "sh"}, argv...)...)
+				if got := s.Read(); got != want {
 					t.Errorf("%q, want %q", got, want)
 				}
 				s.closeStdin()
-				wantExit(t, s.wait(), "exit 0")
-				s.gone()
+				wantExit(t, s.Wait(), "exit 0")
+				s.Gone()
 			})
 		}
 	}
@@ -131,13 +132,13 @@ func TestEndingsInStates(t *testing.T) {
 			t.Run(name+"/"+e.name, func(t *testing.T) {
 				t.Parallel()
 				s := startGateway(t).newSession()
-				argv := s.wrap(quick(), "/bin/sh", "-c", "setsid sleep 1000 </dev/null >/dev/null & exec cat")
-				s.spawn(setup{bare: true}, append(append(append([]string{fixture, "under"}, state...), "--"), argv...)...)
-				s.ask("up")
-				s.ids = s.records()
+				argv := s.Wrap(quick(), "/bin/sh", "-c", "setsid sleep 1000 </dev/null >/dev/null & exec cat")
+				s.Spawn(setup{Bare: true}, append(append(append([]string{fixture, "under"}, state...), "--"), argv...)...)
+				s.Ask("up")
+				s.IDs = s.Records()
 				e.end(s)
-				s.gone()
-				s.endedWhole(e.causes...)
+				s.Gone()
+				s.EndedWhole(e.causes...)
 			})
 		}
 	}
@@ -154,17 +155,17 @@ func inherited(t *testing.T, dir string, state, flags []string) inheritance {
 	_ = syscall.Mkfifo(gate, 0o600)
 	argv := []string{"/usr/bin/head", "-n1", gate}
 	if flags != nil {
-		argv = s.wrap(quick(flags...), argv...)
+		argv = s.Wrap(quick(flags...), argv...)
 	}
 	argv = append(append(append([]string{fixture, "under"}, state...), "--"), argv...)
-	s.spawn(setup{bare: true, keys: []string{"dir=" + dir}, env: environment(s)}, argv...)
+	s.Spawn(setup{Bare: true, Keys: []string{"dir=" + dir}, Env: environment(s)}, argv...)
 	w := openGate(t, gate)
 	defer w.Close()
 	in := look(t, awaitReader(t, gate), s)
-	s.ids = s.records()
+	s.IDs = s.Records()
 	s.ok(w.Close())
-	wantExit(t, s.wait(), "exit 0")
-	s.gone()
+	wantExit(t, s.Wait(), "exit 0")
+	s.Gone()
 	return in
 }
 
@@ -184,7 +185,11 @@ func awaitReader(t *testing.T, path string) int {
 // readers are the processes that have the file open for reading alone.
 func readers(path string) []int {
 	var found []int
-	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	var links []string
+	for _, p := range stage.Holders(path) {
+		some, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.PID))
+		links = append(links, some...)
+	}
 	for _, link := range links {
 		if target, _ := os.Readlink(link); target != path {
 			continue
@@ -215,7 +220,7 @@ func openGate(t *testing.T, path string) *os.File {
 
 // environment has what the Go runtime reads, too.
 func environment(s *session) []string {
-	return []string{"XDG_RUNTIME_DIR=" + s.runtime, "EMPTY=", "GOMAXPROCS=1", "GODEBUG=gctrace=0", "GOGC=50", "GOTRACEBACK=none"}
+	return []string{"XDG_RUNTIME_DIR=" + s.Runtime, "EMPTY=", "GOMAXPROCS=1", "GODEBUG=gctrace=0", "GOGC=50", "GOTRACEBACK=none"}
 }
 
 // look reads the state of a process. Names that differ from one session to the next are made equal.
@@ -234,7 +239,7 @@ func look(t *testing.T, pid int, s *session) inheritance {
 	in["cwd"] = cwd
 	env, err := os.ReadFile(proc + "environ")
 	s.ok(err)
-	entries := strings.SplitAfter(strings.ReplaceAll(string(env), s.dir, "DIR"), "\x00")
+	entries := strings.SplitAfter(strings.ReplaceAll(string(env), s.Dir, "DIR"), "\x00")
 	slices.Sort(entries)
 	in["environ"] = strings.Join(entries, "")
 	in.readStatus(t, proc)
@@ -287,7 +292,7 @@ func (in inheritance) readFiles(t *testing.T, proc string, s *session) {
 			t.Fatal(err)
 		}
 		head, _, _ := strings.Cut(string(info), "mnt_id") // pos and flags
-		in["fd "+f.Name()] = strings.ReplaceAll(target, s.dir, "DIR") + " " + head
+		in["fd "+f.Name()] = strings.ReplaceAll(target, s.Dir, "DIR") + " " + head
 	}
 }
 
@@ -316,12 +321,12 @@ func (in inheritance) wantMarks(t *testing.T) {
 // the session's time, is as exact as the gateway's.
 func TestMonitorsWakeRarely(t *testing.T) {
 	t.Parallel()
-	testkit.Need(t, os.Geteuid() == 0, "root, to see the timer slack of others")
+	testkit.Need(t, testkit.Root)
 	s := startGateway(t).newSession()
-	s.spawn(setup{bare: true}, s.wrap(polite(), "/bin/cat")...)
-	s.ask("up")
-	s.ids = s.records()
-	both := s.wrappers()
+	s.Spawn(setup{Bare: true}, s.Wrap(polite(), "/bin/cat")...)
+	s.Ask("up")
+	s.IDs = s.Records()
+	both := s.Wrappers()
 	if len(both) != 2 {
 		t.Fatal(both)
 	}
@@ -329,7 +334,7 @@ func TestMonitorsWakeRarely(t *testing.T) {
 	s.ok(err)
 	for _, p := range both {
 		late := 0
-		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", p.pid))
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", p.PID))
 		for _, thread := range threads {
 			tid := filepath.Base(thread)
 			b, err := os.ReadFile("/proc/" + tid + "/timerslack_ns")
@@ -337,7 +342,7 @@ func TestMonitorsWakeRarely(t *testing.T) {
 			if string(b) == "1000000\n" {
 				late++
 			}
-			if tid == strconv.Itoa(p.pid) && string(b) != string(want) {
+			if tid == strconv.Itoa(p.PID) && string(b) != string(want) {
 				t.Errorf("the main thread of %v has a timer slack of %s ns, not the gateway's", p, b)
 			}
 		}
@@ -346,5 +351,5 @@ func TestMonitorsWakeRarely(t *testing.T) {
 		}
 	}
 	s.closeStdin()
-	s.gone()
+	s.Gone()
 }

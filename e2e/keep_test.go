@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/stage"
 )
 
 // What a session has once kept stays also if its supervisor is killed: the record tells the anchor. The process that
@@ -16,12 +18,12 @@ func TestKeepOutlastsTheSupervisor(t *testing.T) {
 	for _, cgroup := range []string{"auto", "off"} {
 		t.Run("ending/cgroup="+cgroup, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{flags: []string{"--keep=shared-*", "--term-grace=1h", "--cgroup=" + cgroup}}, "serve", helper, "ignore-term")
-			all := holders(s.flock)
-			resists := slices.DeleteFunc(s.members(), func(p proc) bool {
-				return !strings.HasSuffix(p.args, " ignore-term") || strings.Contains(p.args, " serve ")
+			s := begin(t, setup{Flags: []string{"--keep=shared-*", "--term-grace=1h", "--cgroup=" + cgroup}}, "serve", helper, "ignore-term")
+			all := stage.Holders(s.Flock)
+			resists := slices.DeleteFunc(s.Members(), func(p proc) bool {
+				return !strings.HasSuffix(p.Args, " ignore-term") || strings.Contains(p.Args, " serve ")
 			})
-			s.signal(syscall.SIGTERM)
+			s.Signal(syscall.SIGTERM)
 			s.until("ending", func() bool { return s.sleeper().State == "ending" })
 			s.wantOrphanKept(all, resists)
 		})
@@ -33,22 +35,22 @@ func TestKeepOutlastsTheSupervisor(t *testing.T) {
 func (s *session) wantOrphanKept(all, last []proc) {
 	t := s.t
 	t.Helper()
-	top := slices.IndexFunc(all, func(p proc) bool { return strings.Contains(p.args, "comm=shared-helper") })
+	top := slices.IndexFunc(all, func(p proc) bool { return strings.Contains(p.Args, "comm=shared-helper") })
 	if len(all) != 2 || top < 0 {
 		t.Fatalf("%v is to be kept", all)
 	}
-	for _, pid := range []int{all[top].pid, s.supervisor()} {
+	for _, pid := range []int{all[top].PID, s.Supervisor()} {
 		s.ok(syscall.Kill(pid, syscall.SIGKILL))
-		awaitExit(t, pid)
+		stage.AwaitExit(t, pid)
 	}
 	for _, p := range last {
-		s.ok(syscall.Kill(p.pid, syscall.SIGKILL))
+		s.ok(syscall.Kill(p.PID, syscall.SIGKILL))
 	}
-	s.wait()
+	s.Wait()
 	if child := all[1-top]; !lives(child) {
 		t.Errorf("%v was ended", child)
 	}
-	s.endedWhole("supervisor-gone")
-	s.endAll()
-	s.nothingLeft()
+	s.EndedWhole("supervisor-gone")
+	s.EndAll()
+	s.NothingLeft()
 }

@@ -15,21 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
-
-// Rounds of a random kill at a random moment. MCP_TETHER_ROUNDS sets how many (a short run
-// has a tenth of the usual), MCP_TETHER_SEED which.
-
-func rounds(usual int) int {
-	if n, err := strconv.Atoi(os.Getenv("MCP_TETHER_ROUNDS")); err == nil {
-		return n
-	}
-	if testing.Short() {
-		return max(usual/10, 1)
-	}
-	return usual
-}
 
 // nest makes a cgroup for a gateway, so that leaves of its sessions are found even when the test never learnt their
 // ids. It is "" where there is no cgroup to be had; then there are no leaves either.
@@ -108,7 +96,7 @@ func TestKilledAtStart(t *testing.T) {
 					sample(t, 4, i, j, 2*k)
 					t.Parallel()
 					from, dir := newSeed(t), nest(t)
-					for range rounds(8) {
+					for range testkit.Rounds(8) {
 						e.round(t, from, stdio, dir, "--cgroup="+cgroup)
 						if t.Failed() {
 							return
@@ -124,12 +112,12 @@ func (e early) round(t *testing.T, from seed, stdio, cgroup string, flags ...str
 	t.Helper()
 	after := from.between(0, e.within)
 	s := startGateway(t).newSession()
-	argv := s.wrap(deaf(flags...), node(s.dir, "serve,ignore-eof", "daemon", "setsid,closefds,clearenv,chdir")...)
+	argv := s.Wrap(deaf(flags...), node(s.Dir, "serve,ignore-eof", "daemon", "setsid,closefds,clearenv,chdir")...)
 	b := s.brief([]string{
 		"who=" + e.who, "signal=" + strconv.Itoa(int(e.signal)), "after=" + strconv.FormatInt(after.Microseconds(), 10),
 		"stdio=" + stdio, "cgroup=" + cgroup,
 	}, argv)
-	s.gone()
+	s.Gone()
 	s.endedWell()
 	if t.Failed() {
 		t.Logf("after %v", after)
@@ -146,7 +134,7 @@ type brief struct {
 // brief starts the gateway and returns when the signal is sent.
 func (s *session) brief(keys, argv []string) *brief {
 	s.t.Helper()
-	full := append([]string{"brief", "stderr=" + s.stderr, "lifeline=" + s.life.path, "env=XDG_RUNTIME_DIR=" + s.runtime}, keys...)
+	full := append([]string{"brief", "stderr=" + s.Stderr, "lifeline=" + s.Life.Path, "env=XDG_RUNTIME_DIR=" + s.Runtime}, keys...)
 	b := &brief{cmd: exec.Command(fixture, append(append(full, "--"), argv...)...)}
 	b.cmd.Stderr = os.Stderr
 	in, err := b.cmd.StdinPipe()
@@ -170,14 +158,14 @@ func (b *brief) end() {
 // The control: the one process of --no-anchor is killed, and a tree that escaped it is left.
 func TestKilledWithoutAnchorLeaks(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: []string{"--no-anchor", "--cgroup=off"}}, "serve", "daemon", "setsid,closefds,clearenv,chdir")
-	s.signal(syscall.SIGKILL)
-	wantExit(t, s.wait(), "signal 9")
-	awaitExit(t, s.server)
-	if len(s.members()) == 0 || !held(s.flock) {
+	s := begin(t, setup{Flags: []string{"--no-anchor", "--cgroup=off"}}, "serve", "daemon", "setsid,closefds,clearenv,chdir")
+	s.Signal(syscall.SIGKILL)
+	wantExit(t, s.Wait(), "signal 9")
+	stage.AwaitExit(t, s.Server)
+	if len(s.Members()) == 0 || !stage.Held(s.Flock) {
 		t.Error("nothing is left of the tree")
 	}
-	s.endAll()
+	s.EndAll()
 }
 
 // Several sessions below one gateway; a gateway, an anchor or a supervisor is killed at a random moment.
@@ -186,7 +174,7 @@ func TestKillAnywhere(t *testing.T) {
 	for _, cgroup := range []string{"auto", "off"} {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
 			from := newSeed(t)
-			for n := range rounds(40) {
+			for n := range testkit.Rounds(40) {
 				c := newChance(from)
 				t.Run(strconv.Itoa(n), func(t *testing.T) {
 					t.Parallel()
@@ -210,8 +198,8 @@ var groves = [][]string{
 var openings = []func(*session){
 	(*session).closeStdin,
 	(*session).closeStdout,
-	func(s *session) { s.signal(syscall.SIGTERM) },
-	func(s *session) { _ = syscall.Kill(s.server, syscall.SIGKILL) },
+	func(s *session) { s.Signal(syscall.SIGTERM) },
+	func(s *session) { _ = syscall.Kill(s.Server, syscall.SIGKILL) },
 }
 
 // chance is what one round does.
@@ -242,7 +230,7 @@ func (c chance) String() string {
 func (c chance) round(t *testing.T, flags ...string) {
 	g := startGateway(t)
 	if dir := nest(t); dir != "" {
-		if err := os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(g.pid)), 0); err != nil {
+		if err := os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(g.PID)), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -252,21 +240,21 @@ func (c chance) round(t *testing.T, flags ...string) {
 			all = append(all, g.newSession())
 			continue
 		}
-		s := g.tree(setup{flags: flags}, grove[0], grove[1:]...)
-		s.waitReady()
+		s := g.tree(setup{Flags: flags}, grove[0], grove[1:]...)
+		s.WaitReady()
 		all = append(all, s)
 	}
 	v := all[c.victim]
-	kill := c.prepare(v, setup{flags: flags})
+	kill := c.prepare(v, setup{Flags: flags})
 	pause(c.after)
 	kill()
 	if c.role != "gateway" {
-		v.gone()
+		v.Gone()
 		c.othersLive(t, all)
-		g.kill()
+		g.Kill()
 	}
 	for _, s := range all {
-		s.gone()
+		s.Gone()
 		s.endedWell()
 	}
 }
@@ -275,7 +263,7 @@ func (c chance) round(t *testing.T, flags ...string) {
 // may have ended, and its pid may belong to another process.
 func (c chance) prepare(v *session, with setup) func() {
 	if c.phase == "starting" {
-		v.spawn(with, node(v.dir, groves[c.victim][0], groves[c.victim][1:]...)...)
+		v.Spawn(with, node(v.Dir, groves[c.victim][0], groves[c.victim][1:]...)...)
 	}
 	kill := c.kill(v)
 	if c.phase == "ending" {
@@ -288,11 +276,11 @@ func (c chance) kill(v *session) func() {
 	fd, err := -1, error(nil)
 	switch c.role {
 	case "gateway":
-		return v.gw.kill
+		return v.gw.Kill
 	case "anchor":
-		fd, err = unix.PidfdOpen(v.pid, 0)
+		fd, err = unix.PidfdOpen(v.PID, 0)
 	case "supervisor":
-		fd, err = unix.PidfdOpen(firstChild(v.t, v.pid), 0)
+		fd, err = unix.PidfdOpen(firstChild(v.t, v.PID), 0)
 	}
 	v.ok(err)
 	return func() {
@@ -324,8 +312,8 @@ func firstChild(t *testing.T, pid int) int {
 func (c chance) othersLive(t *testing.T, all []*session) {
 	t.Helper()
 	for i, s := range all {
-		if i != c.victim && !strings.Contains(s.ask(`{"id":3,"method":"ping"}`), `"id":3`) {
-			t.Errorf("session %s was touched", s.name)
+		if i != c.victim && !strings.Contains(s.Ask(`{"id":3,"method":"ping"}`), `"id":3`) {
+			t.Errorf("session %s was touched", s.Name)
 		}
 	}
 }
@@ -334,11 +322,11 @@ func (c chance) othersLive(t *testing.T, all []*session) {
 // way from removing the record to its last line has none.
 func (s *session) endedWell() {
 	s.t.Helper()
-	if _, err := os.Stat(s.log); err != nil {
+	if _, err := os.Stat(s.Log); err != nil {
 		return
 	}
-	if events := s.events("session ended"); len(events) > 0 {
-		if c := s.ended(); len(c.Survivors) > 0 || *c.Leaked {
+	if events := s.Events("session ended"); len(events) > 0 {
+		if c := s.Ended(); len(c.Survivors) > 0 || *c.Leaked {
 			s.t.Errorf("survivors = %v, leaked = %v", c.Survivors, *c.Leaked)
 		}
 	}

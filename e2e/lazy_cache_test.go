@@ -12,8 +12,6 @@ import (
 
 // The cache is believed where the user alone could have written it. Without one the server is started as ever.
 
-func (s *session) cacheDir() string { return filepath.Join(s.cacheHome(), "mcp-tether") }
-
 // forge replaces each entry by one that names another tool.
 func (s *session) forge() {
 	s.t.Helper()
@@ -25,7 +23,7 @@ func (s *session) forge() {
 }
 
 func TestLazyForgedCache(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil    func(file string) error
@@ -62,12 +60,12 @@ func TestLazyForgedCache(t *testing.T) {
 func TestLazyWithoutCache(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
-	s.spawn(setup{flags: polite("--lazy"), env: []string{"XDG_CACHE_HOME=", "HOME="}}, fixture, "mcp", s.dir, "-", "0", "serve")
+	s.Spawn(setup{Flags: polite("--lazy"), Env: []string{"XDG_CACHE_HOME=", "HOME="}}, fixture, "mcp", s.Dir, "-", "0", "serve")
 	s.meet()
 	s.echo(7)
 	s.leave()
 	s.wantStarts(1)
-	if len(s.events("without a cache the server is started: --lazy has no effect")) != 1 {
+	if len(s.Events("without a cache the server is started: --lazy has no effect")) != 1 {
 		t.Error("the user is not told")
 	}
 }
@@ -77,7 +75,7 @@ func TestLazyCacheCommand(t *testing.T) {
 	t.Parallel()
 	first := learn(t, "")
 	run := func(args ...string) outcome {
-		cmd := (caller{runtime: first.runtime}).command(append([]string{"cache"}, args...)...)
+		cmd := (caller{runtime: first.Runtime}).command(append([]string{"cache"}, args...)...)
 		cmd.Env = append(cmd.Environ(), "XDG_CACHE_HOME="+first.cacheHome())
 		return finish(t, cmd)
 	}
@@ -95,7 +93,7 @@ func TestLazyCacheCommand(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	for _, file := range first.entries() {
-		if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), first.runtime) {
+		if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), first.Runtime) {
 			t.Errorf("the environment is in it: %s, %v", text, err)
 		}
 	}

@@ -39,14 +39,14 @@ func script(seed uint64) (lines []string) {
 func (s *session) play(lines []string, seed uint64) (answers []string) {
 	s.t.Helper()
 	r := rand.New(rand.NewPCG(seed, 2))
-	answers = append(answers, s.ask(initialize(version)))
-	s.write(initialized + "\n")
+	answers = append(answers, s.Ask(initialize(version)))
+	s.Write(initialized + "\n")
 	for len(lines) > 0 {
 		n := min(1+r.IntN(3), len(lines))
-		s.write(strings.Join(lines[:n], "\n") + "\n")
+		s.Write(strings.Join(lines[:n], "\n") + "\n")
 		for _, line := range lines[:n] {
 			if strings.Contains(line, `"id"`) {
-				answers = append(answers, s.read())
+				answers = append(answers, s.Read())
 			}
 		}
 		lines = lines[n:]
@@ -67,7 +67,7 @@ func (s *session) play(lines []string, seed uint64) (answers []string) {
 
 func TestLazyConversation(t *testing.T) {
 	t.Parallel()
-	for i := range rounds(2) {
+	for i := range testkit.Rounds(2) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			seed := testkit.Seed(t)

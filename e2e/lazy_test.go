@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,29 +26,27 @@ func lazySession(t *testing.T, mode string, flags ...string) *session {
 	return s
 }
 
-func (s *session) cacheHome() string { return filepath.Join(s.dir, "cache") }
+func (s *session) cacheHome() string { return filepath.Join(s.Dir, "cache") }
 
 func (s *session) spawnLazy(flags ...string) {
 	s.t.Helper()
-	s.spawn(setup{flags: append(polite("--lazy", "--log-level=debug"), flags...), env: []string{"XDG_CACHE_HOME=" + s.cacheHome()}},
-		fixture, "mcp", s.dir, "-", "0", "serve")
+	s.Spawn(setup{Flags: append(polite("--lazy", "--log-level=debug"), flags...), Env: []string{"XDG_CACHE_HOME=" + s.cacheHome()}},
+		fixture, "mcp", s.Dir, "-", "0", "serve")
 }
 
 // twin starts one more session of the same server.
 func (s *session) twin(flags ...string) *session {
 	s.t.Helper()
-	s.gw.count++
-	other := *s
-	other.name, other.ids = strconv.Itoa(s.gw.count), nil
+	other := &session{Session: s.Twin(), gw: s.gw, t: s.t}
 	other.spawnLazy(flags...)
-	return &other
+	return other
 }
 
 // meet is the handshake and the list of tools, which it returns.
 func (s *session) meet() string {
 	s.t.Helper()
 	s.greet()
-	line := s.ask(fmt.Sprintf(listTools, 1))
+	line := s.Ask(fmt.Sprintf(listTools, 1))
 	s.wantAnswer(line, 1)
 	return line
 }
@@ -58,8 +55,8 @@ func (s *session) meet() string {
 func (s *session) leave() {
 	s.t.Helper()
 	s.closeStdin()
-	wantExit(s.t, s.wait(), "exit 0")
-	s.gone()
+	wantExit(s.t, s.Wait(), "exit 0")
+	s.Gone()
 }
 
 // learn has a first session fill the cache.
@@ -111,14 +108,14 @@ func TestLazy(t *testing.T) {
 			if again := s.meet(); s.parse(again).Error != nil || string(s.parse(again).Result) != string(s.parse(list).Result) {
 				t.Errorf("the list was %s and is told as %s", list, again)
 			}
-			s.waitRecord()
+			s.WaitRecord()
 			if state := s.sleeper().State; state != "not-started" {
 				t.Errorf("the session is %q", state)
 			}
 			s.wantStarts(1)
-			s.write(c.write + "\n")
+			s.Write(c.write + "\n")
 			for range c.reads {
-				s.wantAnswer(s.read(), 7)
+				s.wantAnswer(s.Read(), 7)
 			}
 			if c.wakes {
 				s.until("started", func() bool { return s.starts() == 2 })
@@ -160,13 +157,13 @@ func TestLazyServerHasChanged(t *testing.T) {
 			s := first.twin()
 			s.meet()
 			s.mode(c.after)
-			s.write(toolCall(7, "echo", "x") + "\n")
+			s.Write(toolCall(7, "echo", "x") + "\n")
 			if c.news {
-				if line := s.read(); !strings.Contains(line, `"notifications/tools/list_changed"`) {
+				if line := s.Read(); !strings.Contains(line, `"notifications/tools/list_changed"`) {
 					t.Errorf("instead of the news there came %s", line)
 				}
 			}
-			line := s.read()
+			line := s.Read()
 			switch {
 			case c.why != "":
 				s.wantError(line, 7, c.why)
@@ -174,11 +171,11 @@ func TestLazyServerHasChanged(t *testing.T) {
 				s.wantAnswer(line, 7)
 			}
 			if c.ends {
-				if rest := s.readToEnd(); rest != "" {
+				if rest := s.ReadToEnd(); rest != "" {
 					t.Errorf("the client also got %q", rest)
 				}
-				s.wait()
-				s.gone()
+				s.Wait()
+				s.Gone()
 			} else {
 				s.leave()
 			}
@@ -198,10 +195,10 @@ func TestLazyServerHasChanged(t *testing.T) {
 func TestLazyFirstServerFails(t *testing.T) {
 	t.Parallel()
 	s := lazySession(t, "crash=9")
-	s.write(initialize(version) + "\n")
-	s.wantError(strings.TrimSuffix(s.readToEnd(), "\n"), 0, "the server ended (exit code 9)")
-	wantExit(t, s.wait(), "exit 9")
-	s.gone()
+	s.Write(initialize(version) + "\n")
+	s.wantError(strings.TrimSuffix(s.ReadToEnd(), "\n"), 0, "the server ended (exit code 9)")
+	wantExit(t, s.Wait(), "exit 9")
+	s.Gone()
 	if e := s.entries(); len(e) > 0 {
 		t.Errorf("kept of a server that never spoke: %s", e)
 	}
@@ -212,13 +209,13 @@ func TestLazyEndings(t *testing.T) {
 	t.Parallel()
 	s := learn(t, "").twin()
 	s.meet()
-	s.waitRecord()
-	if o := (caller{runtime: s.runtime}).run(t, "ps"); !strings.Contains(o.stdout, "not-started") {
+	s.WaitRecord()
+	if o := (caller{runtime: s.Runtime}).run(t, "ps"); !strings.Contains(o.stdout, "not-started") {
 		t.Errorf("ps shows\n%s", o.stdout)
 	}
 	s.stop()
-	wantExit(t, s.wait(), "exit 143")
-	s.gone()
+	wantExit(t, s.Wait(), "exit 143")
+	s.Gone()
 	s.wantStarts(1)
 }
 

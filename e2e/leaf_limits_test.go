@@ -22,7 +22,7 @@ func limitable(t *testing.T) string {
 	dir := needCgroup(t)
 	have := strings.Fields(control(t, dir+"/cgroup.controllers"))
 	for _, c := range []string{"memory", "pids", "cpu"} {
-		testkit.Excuse(t, !slices.Contains(have, c), "this needs cgroup v2 with its controllers")
+		testkit.Lacks(t, testkit.Controllers, !slices.Contains(have, c), c)
 	}
 	return dir
 }
@@ -40,7 +40,7 @@ func control(t *testing.T, name string) string {
 func (g *gateway) within(dir string, flags []string, argv ...string) *session {
 	g.t.Helper()
 	s := g.newSession()
-	s.spawn(setup{bare: true}, inWorld(s.wrap(flags, argv...), "cgroup="+dir)...)
+	s.Spawn(setup{Bare: true}, inWorld(s.Wrap(flags, argv...), "cgroup="+dir)...)
 	return s
 }
 
@@ -48,7 +48,7 @@ func (g *gateway) within(dir string, flags []string, argv ...string) *session {
 func (g *gateway) eater(dir string, flags ...string) *session {
 	g.t.Helper()
 	s := g.newSession()
-	s.spawn(setup{bare: true}, inWorld(s.wrap(flags, fixture, "mcp", s.dir, "-", "0", "mcp"), "cgroup="+dir)...)
+	s.Spawn(setup{Bare: true}, inWorld(s.Wrap(flags, fixture, "mcp", s.Dir, "-", "0", "mcp"), "cgroup="+dir)...)
 	s.greet()
 	return s
 }
@@ -66,41 +66,41 @@ func wantPlain(t *testing.T, dir string) {
 func TestLeafLimitMemory(t *testing.T) {
 	dir := limitable(t)
 	g := startGateway(t)
-	other := g.tree(setup{flags: []string{"--memory-max=64M"}}, "serve")
-	other.waitReady()
-	for range rounds(100) {
+	other := g.tree(setup{Flags: []string{"--memory-max=64M"}}, "serve")
+	other.WaitReady()
+	for range testkit.Rounds(100) {
 		s := g.eater(dir, "--memory-max=64M")
-		s.write(toolCall(7, "eat", "128") + "\n")
-		wantExit(t, s.wait(), "exit 137")
-		if c := s.endedWhole("server-exited"); c.OOMKills == 0 || !strings.Contains(c.Why, "out of memory") {
+		s.Write(toolCall(7, "eat", "128") + "\n")
+		wantExit(t, s.Wait(), "exit 137")
+		if c := s.EndedWhole("server-exited"); c.OOMKills == 0 || !strings.Contains(c.Why, "out of memory") {
 			t.Errorf("closing event: %+v", c)
 		}
-		s.nothingLeft()
+		s.NothingLeft()
 		wantPlain(t, dir)
-		if !strings.Contains(other.ask(`{"id":3,"method":"ping"}`), `"id":3`) {
+		if !strings.Contains(other.Ask(`{"id":3,"method":"ping"}`), `"id":3`) {
 			t.Fatal("another server does not answer")
 		}
 	}
 	s := g.eater(dir, "--memory-max=infinity")
-	s.wantAnswer(s.ask(toolCall(7, "eat", "128")), 7)
+	s.wantAnswer(s.Ask(toolCall(7, "eat", "128")), 7)
 	s.closeStdin()
-	wantExit(t, s.wait(), "exit 0")
-	if c := s.endedWhole("stdin-closed"); c.OOMKills+len(c.Why) != 0 {
+	wantExit(t, s.Wait(), "exit 0")
+	if c := s.EndedWhole("stdin-closed"); c.OOMKills+len(c.Why) != 0 {
 		t.Errorf("closing event: %+v", c)
 	}
 	other.closeStdin()
-	wantExit(t, other.wait(), "exit 0")
+	wantExit(t, other.Wait(), "exit 0")
 }
 
 // What one process has eaten ends all of the server: those that wait for it are not left waiting.
 func TestLeafLimitEndsAll(t *testing.T) {
 	dir := limitable(t)
 	s := startGateway(t).within(dir, []string{"--memory-max=16M"}, "sh", "-c", "dd if=/dev/zero of=/dev/null bs=64M count=1; echo still here; sleep 1000")
-	wantExit(t, s.wait(), "exit 137")
-	if out := s.readToEnd(); out != "" {
+	wantExit(t, s.Wait(), "exit 137")
+	if out := s.ReadToEnd(); out != "" {
 		t.Errorf("the server said %q", out)
 	}
-	s.gone()
+	s.Gone()
 	wantPlain(t, dir)
 }
 
@@ -109,10 +109,10 @@ func TestLeafLimitBehindAFront(t *testing.T) {
 	dir := limitable(t)
 	env, read := ownHistory(t)
 	s := startGateway(t).newSession()
-	wrapped := s.wrap([]string{"--memory-max=64M", "--on-crash=restart"}, fixture, "mcp", s.dir, "-", "0", "mcp")
-	s.spawn(setup{bare: true, env: []string{env}}, inWorld(wrapped, "cgroup="+dir)...)
+	wrapped := s.Wrap([]string{"--memory-max=64M", "--on-crash=restart"}, fixture, "mcp", s.Dir, "-", "0", "mcp")
+	s.Spawn(setup{Bare: true, Env: []string{env}}, inWorld(wrapped, "cgroup="+dir)...)
 	s.greet()
-	line := s.ask(toolCall(7, "eat", "128"))
+	line := s.Ask(toolCall(7, "eat", "128"))
 	_, named, found := strings.Cut(line, "; mcp-tether history ")
 	if !found {
 		t.Fatalf("answer %s", line)
@@ -120,8 +120,8 @@ func TestLeafLimitBehindAFront(t *testing.T) {
 	id, _, _ := strings.Cut(named, " ")
 	testkit.Until(t, "the start in the history", func() bool { return strings.Contains(read(id).stdout, "out of memory") })
 	s.closeStdin()
-	s.wait()
-	s.nothingLeft()
+	s.Wait()
+	s.NothingLeft()
 	wantPlain(t, dir)
 }
 
@@ -132,16 +132,16 @@ func TestLeafLimitOthers(t *testing.T) {
 	flags := []string{"--memory-max=100M", "--memory-high=10%", "--pids-max=5", "--cpu-max=20%", "--limits=require", "--cgroup=require"}
 	g := startGateway(t)
 	s := g.within(dir, flags, "sh", "-c", script)
-	if got := s.read(); got != "up\n" {
+	if got := s.Read(); got != "up\n" {
 		t.Errorf("with at most 5 processes the server started %s", got)
 	}
-	s.waitRecord()
-	leaf := filepath.Join(dir, "mcp-tether-"+s.id())
+	s.WaitRecord()
+	leaf := filepath.Join(dir, "mcp-tether-"+s.ID())
 	testkit.Until(t, "the limits to be reached", func() bool {
 		return strings.Contains(control(t, leaf+"/pids.events"), "max ") && !strings.Contains(control(t, leaf+"/pids.events"), "max 0") &&
 			!strings.Contains(control(t, leaf+"/cpu.stat"), "nr_throttled 0")
 	})
-	c := caller{runtime: s.runtime}
+	c := caller{runtime: s.Runtime}
 	shown := c.ps(t)
 	if len(shown) != 1 || shown[0].Leaf["memory_max_bytes"] != 100<<20 || shown[0].Leaf["pids_max"] != 5 || shown[0].Leaf["pids"] > 5 ||
 		shown[0].Leaf["cpu_max_percent"] != 20 || shown[0].Leaf["memory_bytes"] == 0 || shown[0].Leaf["memory_high_bytes"] == 0 {
@@ -150,45 +150,45 @@ func TestLeafLimitOthers(t *testing.T) {
 	if text := c.run(t, "ps").stdout; !strings.Contains(text, "/5 ") || !strings.Contains(text, "%/20%") || !strings.Contains(text, "M ") {
 		t.Errorf("ps shows\n%s", text)
 	}
-	s.signal(syscall.SIGTERM)
-	s.gone()
+	s.Signal(syscall.SIGTERM)
+	s.Gone()
 	wantPlain(t, dir)
 	s = g.within(dir, nil, "sh", "-c", script)
-	if got := s.read(); got != "10\n" {
+	if got := s.Read(); got != "10\n" {
 		t.Errorf("without a limit the server started %s", got)
 	}
-	s.waitRecord()
-	if shown := (caller{runtime: s.runtime}).ps(t); len(shown) != 1 || shown[0].Leaf != nil || shown[0].Procs != 12 {
+	s.WaitRecord()
+	if shown := (caller{runtime: s.Runtime}).ps(t); len(shown) != 1 || shown[0].Leaf != nil || shown[0].Procs != 12 {
 		t.Errorf("ps shows %+v", shown)
 	}
-	s.signal(syscall.SIGTERM)
-	s.gone()
+	s.Signal(syscall.SIGTERM)
+	s.Gone()
 }
 
 // Whoever is killed, what was made for the limits goes.
 func TestLeafLimitKilled(t *testing.T) {
 	for name, kill := range map[string]func(s *session){
-		"anchor":     func(s *session) { _ = syscall.Kill(s.pid, syscall.SIGKILL) },
-		"supervisor": func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) },
+		"anchor":     func(s *session) { _ = syscall.Kill(s.PID, syscall.SIGKILL) },
+		"supervisor": func(s *session) { _ = syscall.Kill(s.Supervisor(), syscall.SIGKILL) },
 		"both": func(s *session) {
-			_, _ = syscall.Kill(s.supervisor(), syscall.SIGSTOP), syscall.Kill(s.pid, syscall.SIGKILL)
-			_ = syscall.Kill(s.supervisor(), syscall.SIGKILL)
+			_, _ = syscall.Kill(s.Supervisor(), syscall.SIGSTOP), syscall.Kill(s.PID, syscall.SIGKILL)
+			_ = syscall.Kill(s.Supervisor(), syscall.SIGKILL)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := limitable(t)
 			g := startGateway(t)
-			s := g.within(dir, quick("--memory-max=100M"), node(filepath.Join(g.dir, "1"), "serve", "setsid,ignore-term")...)
-			s.waitReady()
-			if _, err := os.Stat(filepath.Join(dir, "mcp-tether.aside."+s.id())); err != nil {
+			s := g.within(dir, quick("--memory-max=100M"), node(filepath.Join(g.Dir, "1"), "serve", "setsid,ignore-term")...)
+			s.WaitReady()
+			if _, err := os.Stat(filepath.Join(dir, "mcp-tether.aside."+s.ID())); err != nil {
 				t.Error(err)
 			}
 			kill(s)
 			if name == "both" {
 				// Who removes what is left of a dead session removes this as well.
-				(caller{runtime: s.runtime}).run(t, "reap", "--kill", "--term-grace=300ms")
+				(caller{runtime: s.Runtime}).run(t, "reap", "--kill", "--term-grace=300ms")
 			}
-			s.waitDead()
+			s.WaitDead()
 			testkit.Until(t, "a plain cgroup", func() bool {
 				below, _ := filepath.Glob(dir + "/mcp-*")
 				return len(below) == 0
@@ -202,17 +202,17 @@ func TestLeafLimitKilled(t *testing.T) {
 func TestLeafLimitRefused(t *testing.T) {
 	dir := needCgroup(t)
 	inhabited := startGateway(t).within(dir, nil, "sh", "-c", "echo up; cat")
-	if got := inhabited.read(); got != "up\n" {
+	if got := inhabited.Read(); got != "up\n" {
 		t.Fatal(got)
 	}
 	g := startGateway(t)
 	s := g.within(dir, []string{"--memory-max=100M", "--scope=off"}, "sh", "-c", "echo up; cat")
-	if got := s.read(); got != "up\n" {
+	if got := s.Read(); got != "up\n" {
 		t.Fatal(got)
 	}
 	s.closeStdin()
-	wantExit(t, s.wait(), "exit 0")
-	log, err := os.ReadFile(s.log)
+	wantExit(t, s.Wait(), "exit 0")
+	log, err := os.ReadFile(s.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,15 +220,15 @@ func TestLeafLimitRefused(t *testing.T) {
 		t.Errorf("the log says\n%s", log)
 	}
 	s = g.within(dir, []string{"--memory-max=100M", "--scope=off", "--limits=require"}, "sh", "-c", "echo up")
-	wantExit(t, s.wait(), "exit 125")
-	if out := s.readToEnd(); out != "" {
+	wantExit(t, s.Wait(), "exit 125")
+	if out := s.ReadToEnd(); out != "" {
 		t.Errorf("the server said %q", out)
 	}
-	if said := control(t, s.stderr); !strings.Contains(said, "--limits=require: limits cannot be enforced (memory.max): ") {
+	if said := control(t, s.Stderr); !strings.Contains(said, "--limits=require: limits cannot be enforced (memory.max): ") {
 		t.Errorf("it said %q", said)
 	}
 	inhabited.closeStdin()
-	wantExit(t, inhabited.wait(), "exit 0")
+	wantExit(t, inhabited.Wait(), "exit 0")
 	wantPlain(t, dir)
 }
 
@@ -250,26 +250,26 @@ func TestLeafLimitScope(t *testing.T) {
 	testkit.WriteProgram(t, bin+"/busctl", []byte(strings.ReplaceAll(givesScopes, "$SCOPES", scopes)))
 	g := startGateway(t)
 	inhabited := g.within(dir, nil, "sh", "-c", "echo up; cat")
-	if got := inhabited.read(); got != "up\n" {
+	if got := inhabited.Read(); got != "up\n" {
 		t.Fatal(got)
 	}
 	s := g.newSession()
 	flags := []string{"--memory-max=64M", "--limits=require"}
-	s.spawn(setup{bare: true, env: []string{"PATH=" + bin + ":" + os.Getenv("PATH")}}, inWorld(s.wrap(flags, fixture, "mcp", s.dir, "-", "0", "mcp"), "cgroup="+dir)...)
+	s.Spawn(setup{Bare: true, Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH")}}, inWorld(s.Wrap(flags, fixture, "mcp", s.Dir, "-", "0", "mcp"), "cgroup="+dir)...)
 	s.greet()
-	s.waitRecord()
-	scope := filepath.Join(scopes, "mcp-tether-"+s.id()+".scope")
-	if got := control(t, filepath.Join(scope, "mcp-tether-"+s.id(), "memory.max")); got != strconv.Itoa(64<<20) {
+	s.WaitRecord()
+	scope := filepath.Join(scopes, "mcp-tether-"+s.ID()+".scope")
+	if got := control(t, filepath.Join(scope, "mcp-tether-"+s.ID(), "memory.max")); got != strconv.Itoa(64<<20) {
 		t.Errorf("memory.max is %s", got)
 	}
-	s.write(toolCall(7, "eat", "128") + "\n")
-	wantExit(t, s.wait(), "exit 137")
-	s.endedWhole("server-exited")
+	s.Write(toolCall(7, "eat", "128") + "\n")
+	wantExit(t, s.Wait(), "exit 137")
+	s.EndedWhole("server-exited")
 	wantPlain(t, scope)
 	if err := os.Remove(scope); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 	inhabited.closeStdin()
-	wantExit(t, inhabited.wait(), "exit 0")
+	wantExit(t, inhabited.Wait(), "exit 0")
 	_ = os.WriteFile(scopes+"/cgroup.subtree_control", []byte("-memory -pids -cpu"), 0)
 }

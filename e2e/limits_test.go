@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -41,9 +42,9 @@ func ownUser(t *testing.T) int {
 
 // limitedFiles are the processes whose limit of open files is lowered from outside.
 var limitedFiles = map[string]func(s *session) []int{
-	"supervisor": func(s *session) []int { return []int{s.supervisor()} },
-	"anchor":     func(s *session) []int { return []int{s.pid} },
-	"both":       func(s *session) []int { return []int{s.supervisor(), s.pid} },
+	"supervisor": func(s *session) []int { return []int{s.Supervisor()} },
+	"anchor":     func(s *session) []int { return []int{s.PID} },
+	"both":       func(s *session) []int { return []int{s.Supervisor(), s.PID} },
 }
 
 // The end is seen all the same.
@@ -52,22 +53,22 @@ func TestFilesLimitedMeanwhile(t *testing.T) {
 	needCgroup(t)
 	for who, pids := range limitedFiles {
 		for _, limit := range []uint64{4, 0} {
-			for name, end := range map[string]func(*session){"gateway killed": func(s *session) { s.gw.kill() }, "stdin closed": (*session).closeStdin} {
+			for name, end := range map[string]func(*session){"gateway killed": func(s *session) { s.gw.Kill() }, "stdin closed": (*session).closeStdin} {
 				t.Run(fmt.Sprintf("%s/%d/%s", who, limit, name), func(t *testing.T) {
 					t.Parallel()
-					s := begin(t, setup{flags: quick("--containers=off")}, "serve,ignore-term,ignore-eof", escapees...)
+					s := begin(t, setup{Flags: quick("--containers=off")}, "serve,ignore-term,ignore-eof", escapees...)
 					for _, pid := range pids(s) {
 						limitFiles(t, pid, limit)
 					}
-					for _, pid := range []int{s.supervisor(), s.pid} {
+					for _, pid := range []int{s.Supervisor(), s.PID} {
 						// The signal ends the wait that began before.
 						s.ok(syscall.Kill(pid, syscall.SIGWINCH))
 					}
-					if !strings.Contains(s.ask(`{"id":3,"method":"ping"}`), `"id":3`) {
+					if !strings.Contains(s.Ask(`{"id":3,"method":"ping"}`), `"id":3`) {
 						t.Error("the server does not answer")
 					}
 					end(s)
-					s.gone()
+					s.Gone()
 				})
 			}
 		}
@@ -78,16 +79,16 @@ func TestFilesLimitedMeanwhile(t *testing.T) {
 // end is seen once it can.
 func TestStdoutClosedWithoutDescriptors(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: deaf()}, "serve,ignore-eof", "daemon")
+	s := begin(t, setup{Flags: deaf()}, "serve,ignore-eof", "daemon")
 	var limit unix.Rlimit
-	s.ok(unix.Prlimit(s.supervisor(), unix.RLIMIT_NOFILE, nil, &limit))
-	s.ok(unix.Prlimit(s.supervisor(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}, nil))
+	s.ok(unix.Prlimit(s.Supervisor(), unix.RLIMIT_NOFILE, nil, &limit))
+	s.ok(unix.Prlimit(s.Supervisor(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}, nil))
 	s.closeStdout()
 	pause(2 * time.Second) // the looks that follow a close at once are over
-	s.ok(unix.Prlimit(s.supervisor(), unix.RLIMIT_NOFILE, &limit, nil))
-	wantExit(t, s.wait(), "exit 143")
-	s.gone()
-	s.endedWhole("stdout-closed")
+	s.ok(unix.Prlimit(s.Supervisor(), unix.RLIMIT_NOFILE, &limit, nil))
+	wantExit(t, s.Wait(), "exit 143")
+	s.Gone()
+	s.EndedWhole("stdout-closed")
 }
 
 // Without the kernel's random numbers a session starts all the same.
@@ -100,13 +101,13 @@ func TestWithoutRandomNumbers(t *testing.T) {
 			var ids []string
 			for range 2 {
 				s := startGateway(t).newSession()
-				s.spawn(setup{bare: true}, inWorld(s.wrap(polite(), node(s.dir, "serve", "daemon")...), "refuse=getrandom:"+errno)...)
-				s.waitReady()
-				s.waitRecord()
-				ids = append(ids, s.ids...)
+				s.Spawn(setup{Bare: true}, inWorld(s.Wrap(polite(), node(s.Dir, "serve", "daemon")...), "refuse=getrandom:"+errno)...)
+				s.WaitReady()
+				s.WaitRecord()
+				ids = append(ids, s.IDs...)
 				s.closeStdin()
-				wantExit(t, s.wait(), "exit 0")
-				s.gone()
+				wantExit(t, s.Wait(), "exit 0")
+				s.Gone()
 			}
 			if ids[0] == ids[1] {
 				t.Errorf("two sessions are called %s", ids[0])
@@ -124,26 +125,26 @@ func TestFileSizeLimited(t *testing.T) {
 				t.Parallel()
 				s := startGateway(t).newSession()
 				// The first line of the teardown exceeds the limit.
-				s.ok(os.WriteFile(s.log, bytes.Repeat([]byte("-"), max(0, size-50)), 0o600))
-				argv := s.wrap(quick(append(flags, "--log-level=debug")...), fixture, "signals")
-				s.spawn(setup{bare: true}, append([]string{fixture, "under", fmt.Sprintf("fsize=%d", size), "--"}, argv...)...)
-				s.waitReady()
-				s.signal(syscall.SIGUSR1)
-				if got := s.read(); !strings.Contains(got, "got 10") {
+				s.ok(os.WriteFile(s.Log, bytes.Repeat([]byte("-"), max(0, size-50)), 0o600))
+				argv := s.Wrap(quick(append(flags, "--log-level=debug")...), fixture, "signals")
+				s.Spawn(setup{Bare: true}, append([]string{fixture, "under", fmt.Sprintf("fsize=%d", size), "--"}, argv...)...)
+				s.WaitReady()
+				s.Signal(syscall.SIGUSR1)
+				if got := s.Read(); !strings.Contains(got, "got 10") {
 					t.Errorf("the server says %q, want the signal that it was sent and no other", got)
 				}
 				if size > 0 {
-					s.waitRecord()
-				} else if all := s.records(); len(all) > 0 {
+					s.WaitRecord()
+				} else if all := s.Records(); len(all) > 0 {
 					t.Errorf("records: %v", all)
 				}
-				s.signal(syscall.SIGTERM)
-				if got := s.readToEnd(); strings.Contains(got, "got 25") {
+				s.Signal(syscall.SIGTERM)
+				if got := s.ReadToEnd(); strings.Contains(got, "got 25") {
 					t.Errorf("the server was sent our own SIGXFSZ: %q", got)
 				}
-				wantExit(t, s.wait(), "exit 137")
-				s.gone()
-				if st, err := os.Stat(s.log); err != nil || st.Size() != int64(size) {
+				wantExit(t, s.Wait(), "exit 137")
+				s.Gone()
+				if st, err := os.Stat(s.Log); err != nil || st.Size() != int64(size) {
 					t.Errorf("the log: %v, %v", st, err)
 				}
 			})
@@ -155,8 +156,8 @@ func TestFileSizeLimited(t *testing.T) {
 func TestFileSizeLimitIsDeadly(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
-	s.spawn(setup{bare: true}, fixture, "under", "fsize=0", "--", "/bin/sh", "-c", `echo x >"$0"; echo lived`, filepath.Join(s.dir, "x"))
-	if got := s.readToEnd(); strings.Contains(got, "lived") {
+	s.Spawn(setup{Bare: true}, fixture, "under", "fsize=0", "--", "/bin/sh", "-c", `echo x >"$0"; echo lived`, filepath.Join(s.Dir, "x"))
+	if got := s.ReadToEnd(); strings.Contains(got, "lived") {
 		t.Errorf("it says %q", got)
 	}
 }
@@ -171,7 +172,7 @@ func TestTooLittleToStart(t *testing.T) {
 		"processes":     {"nproc=4", "nproc=3", "nproc=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testkit.Need(t, os.Geteuid() == 0, "root")
+			testkit.Need(t, testkit.Root)
 			t.Parallel()
 			g := startGatewayAs(t, ownUser(t))
 			for _, limit := range limits {
@@ -189,15 +190,15 @@ func TestEnoughDataToStart(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"--cgroup=auto", "--hibernate=1ms"} {
 		s := startGateway(t).newSession()
-		s.spawn(setup{bare: true}, append([]string{fixture, "under", "data=67108864", "--"}, s.wrap(polite(flag), "/bin/cat")...)...)
+		s.Spawn(setup{Bare: true}, append([]string{fixture, "under", "data=67108864", "--"}, s.Wrap(polite(flag), "/bin/cat")...)...)
 		for n := range 5 {
-			if answer, want := s.ask(`{"method":"notifications/x"}`), `{"method":"notifications/x"}`; strings.TrimSpace(answer) != want {
+			if answer, want := s.Ask(`{"method":"notifications/x"}`), `{"method":"notifications/x"}`; strings.TrimSpace(answer) != want {
 				t.Errorf("%d: %q", n, answer)
 			}
 		}
 		s.closeStdin()
-		wantExit(t, s.wait(), "exit 0")
-		s.gone()
+		wantExit(t, s.Wait(), "exit 0")
+		s.Gone()
 	}
 }
 
@@ -205,13 +206,13 @@ func TestEnoughDataToStart(t *testing.T) {
 func (g *gateway) refusesAt(limit string) bool {
 	g.t.Helper()
 	s := g.newSession()
-	s.spawn(setup{bare: true}, append([]string{fixture, "under", limit, "--"}, s.wrap(polite(), "/bin/sh", "-c", "echo started; cat")...)...)
+	s.Spawn(setup{Bare: true}, append([]string{fixture, "under", limit, "--"}, s.Wrap(polite(), "/bin/sh", "-c", "echo started; cat")...)...)
 	s.closeStdin()
-	started, end := s.readToEnd(), s.wait()
-	said, err := os.ReadFile(s.stderr)
+	started, end := s.ReadToEnd(), s.Wait()
+	said, err := os.ReadFile(s.Stderr)
 	s.ok(err)
 	g.t.Logf("%s: %q, %s, standard error %.300q", limit, started, end, said)
-	s.waitDead()
+	s.WaitDead()
 	if started != "" && end != "exit 0" || started == "" && (end == "exit 0" || len(said) == 0) {
 		g.t.Errorf("%s: %q, %s, and not a word: %q", limit, started, end, said)
 	}
@@ -232,12 +233,12 @@ var squeezes = []squeeze{
 	{"RLIMIT_NPROC", ownUser, func(s *session) func() {
 		// By a process of that user: not every superuser may do it.
 		set := func(n int) {
-			argv := []string{"lower", strconv.Itoa(rlimitNproc), strconv.Itoa(n), strconv.Itoa(s.pid)}
-			for _, k := range findKin(s.t, []int{s.pid}, noMark) {
+			argv := []string{"lower", strconv.Itoa(rlimitNproc), strconv.Itoa(n), strconv.Itoa(s.PID)}
+			for _, k := range findKin(s.t, []int{s.PID}, noMark) {
 				argv = append(argv, strconv.Itoa(k.pid))
 			}
 			cmd := exec.Command(fixture, argv...)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.gw.uid), Gid: uint32(s.gw.uid)}}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.gw.UID), Gid: uint32(s.gw.UID)}}
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				s.t.Fatalf("%v: %s", err, out)
@@ -248,7 +249,7 @@ var squeezes = []squeeze{
 	}},
 	{"pids.max", func(*testing.T) int { return 0 }, func(s *session) func() {
 		dir := pidsCgroup(s.t)
-		for _, k := range append(findKin(s.t, []int{s.pid}, noMark), kin{pid: s.pid}) {
+		for _, k := range append(findKin(s.t, []int{s.PID}, noMark), kin{pid: s.PID}) {
 			_ = os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(k.pid)), 0)
 		}
 		s.ok(os.WriteFile(dir+"/pids.max", []byte("1"), 0))
@@ -273,7 +274,7 @@ func pidsCgroup(t *testing.T) string {
 		t.Cleanup(func() { clearNest(t, dir) })
 		return dir
 	}
-	testkit.Need(t, false, "a pids controller")
+	testkit.Lacks(t, testkit.Controllers, true, "a pids controller")
 	return ""
 }
 
@@ -297,19 +298,19 @@ var squeezed = []struct {
 	}},
 	{name: "log to a full stderr", flags: []string{"--log-level=debug", "--log-file="}, work: func(_ *testing.T, s *session) {
 		for range 20 {
-			s.gw.call("signal", s.name, strconv.Itoa(int(syscall.SIGUSR1)))
+			s.gw.Call("signal", s.Name, strconv.Itoa(int(syscall.SIGUSR1)))
 		}
 	}},
 }
 
 func besideDead(t *testing.T, g *gateway, flags []string) *session {
 	t.Helper()
-	dead := g.tree(setup{flags: flags}, "serve", "daemon")
-	dead.waitReady()
-	dead.waitRecord()
-	killPair(t, dead.pid)
+	dead := g.tree(setup{Flags: flags}, "serve", "daemon")
+	dead.WaitReady()
+	dead.WaitRecord()
+	killPair(t, dead.PID)
 	s := g.newSession()
-	s.runtime = dead.runtime
+	s.Runtime = dead.Runtime
 	s.spawnCat(flags)
 	return s
 }
@@ -318,9 +319,9 @@ func besideDead(t *testing.T, g *gateway, flags []string) *session {
 // nobody answers. SIGUSR1 must not end it.
 func (s *session) spawnCat(flags []string) {
 	s.t.Helper()
-	argv := append([]string{"/bin/sh", "-c", `trap "" USR1; "$@" & exec /bin/cat`, "sh"}, node(s.dir, "plain", escapees...)...)
-	s.spawn(setup{flags: flags}, argv...)
-	s.waitReady()
+	argv := append([]string{"/bin/sh", "-c", `trap "" USR1; "$@" & exec /bin/cat`, "sh"}, node(s.Dir, "plain", escapees...)...)
+	s.Spawn(setup{Flags: flags}, argv...)
+	s.WaitReady()
 }
 
 // A healthy session goes on, and ends whole, where no thread and no process can be had any more.
@@ -330,7 +331,7 @@ func TestSqueezedSession(t *testing.T) {
 		for _, c := range squeezed {
 			for _, cgroup := range []string{"auto", "off"} {
 				t.Run(q.name+"/"+c.name+"/cgroup="+cgroup, func(t *testing.T) {
-					testkit.Need(t, os.Geteuid() == 0, "root")
+					testkit.Need(t, testkit.Root)
 					t.Parallel()
 					g := startGatewayAs(t, q.uid(t))
 					flags := append(polite("--cgroup="+cgroup), c.flags...)
@@ -341,19 +342,19 @@ func TestSqueezedSession(t *testing.T) {
 						s = g.newSession()
 						s.spawnCat(flags)
 					}
-					supervisor := s.below(s.pid)
+					supervisor := s.below(s.PID)
 					q.do(s)
-					before := threadsOf(t, s.pid) + threadsOf(t, supervisor)
+					before := threadsOf(t, s.PID) + threadsOf(t, supervisor)
 					c.work(t, s)
-					if !strings.Contains(s.ask(`{"id":3,"method":"ping"}`), `"id":3`) {
+					if !strings.Contains(s.Ask(`{"id":3,"method":"ping"}`), `"id":3`) {
 						t.Error("the server does not answer")
 					}
-					if now := threadsOf(t, s.pid) + threadsOf(t, supervisor); now != before {
+					if now := threadsOf(t, s.PID) + threadsOf(t, supervisor); now != before {
 						t.Errorf("%d threads, before %d", now, before)
 					}
-					g.kill()
-					s.waitDead()
-					awaitExit(t, s.pid)
+					g.Kill()
+					s.WaitDead()
+					stage.AwaitExit(t, s.PID)
 					s.noCrash()
 				})
 			}
@@ -373,7 +374,7 @@ func threadsOf(t *testing.T, pid int) int {
 // On a busy machine its runtime does abort, with a trace that names it.
 func (s *session) noCrash() {
 	s.t.Helper()
-	b, err := os.ReadFile(s.stderr)
+	b, err := os.ReadFile(s.Stderr)
 	s.ok(err)
 	said := string(b)
 	if strings.Contains(said, "mcp-tether/e2e/fixture") && !strings.Contains(said, "mcp-tether/supervise") {
@@ -389,27 +390,27 @@ func TestSqueezedSleep(t *testing.T) {
 	t.Parallel()
 	for _, q := range squeezes {
 		t.Run(q.name, func(t *testing.T) {
-			testkit.Need(t, os.Geteuid() == 0, "root")
+			testkit.Need(t, testkit.Root)
 			t.Parallel()
 			g := startGatewayAs(t, q.uid(t))
-			s := g.mcpSession(setup{flags: sleepy()}, "serve", "daemon")
+			s := g.mcpSession(setup{Flags: sleepy()}, "serve", "daemon")
 			s.greet()
 			undo := q.do(s)
-			before := threadsOf(t, s.pid)
+			before := threadsOf(t, s.PID)
 			s.asleep(1)
-			s.wantError(s.ask(toolCall(1, "echo", "hello")), 1, "")
-			if now := threadsOf(t, s.pid); now != before {
+			s.wantError(s.Ask(toolCall(1, "echo", "hello")), 1, "")
+			if now := threadsOf(t, s.PID); now != before {
 				t.Errorf("%d threads, before %d", now, before)
 			}
 			undo()
 			s.until("awake", func() bool {
-				line := s.ask(toolCall(2, "echo", "hello"))
+				line := s.Ask(toolCall(2, "echo", "hello"))
 				return s.parse(line).Error == nil
 			})
 			q.do(s)
 			s.asleep(2)
-			g.kill()
-			s.gone()
+			g.Kill()
+			s.Gone()
 			s.noCrash()
 		})
 	}
@@ -420,17 +421,17 @@ func TestSqueezedEngine(t *testing.T) {
 	t.Parallel()
 	for _, q := range squeezes {
 		t.Run(q.name, func(t *testing.T) {
-			testkit.Need(t, os.Geteuid() == 0, "root")
+			testkit.Need(t, testkit.Root)
 			t.Parallel()
 			f := newFake(t, nil)
 			sock := strings.TrimPrefix(f.host, "unix://")
 			noError(t, os.Chmod(sock, 0o777))
 			noError(t, os.Chmod(filepath.Dir(sock), 0o755))
 			g := startGatewayAs(t, q.uid(t))
-			s := g.tree(setup{flags: polite("--log-level=debug"), env: []string{"DOCKER_HOST=" + f.host}}, "serve", "daemon")
-			s.waitReady()
+			s := g.tree(setup{Flags: polite("--log-level=debug"), Env: []string{"DOCKER_HOST=" + f.host}}, "serve", "daemon")
+			s.WaitReady()
 			host := s.environment("DOCKER_HOST")
-			supervisor := s.supervisor()
+			supervisor := s.Supervisor()
 			q.do(s)
 			before := threadsOf(t, supervisor)
 			var open []net.Conn
@@ -450,11 +451,11 @@ func TestSqueezedEngine(t *testing.T) {
 			if now := threadsOf(t, supervisor); now != before {
 				t.Errorf("%d threads, before %d", now, before)
 			}
-			if !strings.Contains(s.ask(`{"id":3,"method":"ping"}`), `"id":3`) {
+			if !strings.Contains(s.Ask(`{"id":3,"method":"ping"}`), `"id":3`) {
 				t.Error("the server does not answer")
 			}
-			g.kill()
-			s.gone()
+			g.Kill()
+			s.Gone()
 			if left := f.Left(); len(left) > 0 {
 				t.Errorf("left: %+v", left)
 			}
@@ -471,25 +472,25 @@ func TestSqueezedByForkBomb(t *testing.T) {
 	for _, cgroup := range []string{"auto", "off"} {
 		for _, end := range stuckEnds {
 			t.Run(end.name+"/cgroup="+cgroup, func(t *testing.T) {
-				testkit.Need(t, os.Geteuid() == 0, "root")
+				testkit.Need(t, testkit.Root)
 				t.Parallel()
 				dir := pidsCgroup(t)
 				noError(t, os.WriteFile(dir+"/pids.max", []byte("100"), 0))
 				s := startGateway(t).newSession()
-				argv := s.wrap(quick("--cgroup="+cgroup, "--log-level=debug"), fixture, "bomb")
-				s.spawn(setup{bare: true}, inWorld(argv, "cgroup="+dir)...)
-				s.waitReady()
+				argv := s.Wrap(quick("--cgroup="+cgroup, "--log-level=debug"), fixture, "bomb")
+				s.Spawn(setup{Bare: true}, inWorld(argv, "cgroup="+dir)...)
+				s.WaitReady()
 				testkit.Until(t, "half of the processes that there may be", func() bool {
 					all, err := os.ReadFile(dir + "/cgroup.procs")
 					s.ok(err)
 					return strings.Count(string(all), "\n") >= 50
 				})
-				if now := state(s.pid); now == "Z" || now == "" {
+				if now := state(s.PID); now == "Z" || now == "" {
 					t.Errorf("the anchor is in state %q", now)
 				}
 				end.end(s)
-				awaitExit(t, s.pid)
-				s.waitDead()
+				stage.AwaitExit(t, s.PID)
+				s.WaitDead()
 				for deadline := time.Now().Add(testkit.Patience); ; pause(5 * time.Millisecond) {
 					left, err := os.ReadFile(dir + "/cgroup.procs")
 					s.ok(err)
@@ -512,25 +513,25 @@ func TestSqueezedEngineRecovery(t *testing.T) {
 	for _, q := range squeezes {
 		for _, cgroup := range []string{"auto", "off"} {
 			t.Run(q.name+"/cgroup="+cgroup, func(t *testing.T) {
-				testkit.Need(t, os.Geteuid() == 0, "root")
+				testkit.Need(t, testkit.Root)
 				t.Parallel()
 				f := newFake(t, nil)
 				sock := strings.TrimPrefix(f.host, "unix://")
 				noError(t, os.Chmod(sock, 0o777))
 				noError(t, os.Chmod(filepath.Dir(sock), 0o755))
 				g := startGatewayAs(t, q.uid(t))
-				s := g.tree(setup{flags: resisting("--cgroup=" + cgroup), env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term", "setsid,closefds,clearenv,chdir")
-				s.waitReady()
+				s := g.tree(setup{Flags: resisting("--cgroup=" + cgroup), Env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term", "setsid,closefds,clearenv,chdir")
+				s.WaitReady()
 				answer := clientOf(t, s.environment("DOCKER_HOST")).raw(lastMessage("POST", "/v1.41/containers/create?name=c", `{"Image":"a"}`))
 				if !strings.Contains(answer, "201") {
 					t.Errorf("create: %q", answer)
 				}
-				supervisor := s.supervisor()
+				supervisor := s.Supervisor()
 				q.do(s)
 				s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
-				s.waitDead()
-				awaitExit(t, s.pid)
-				wantExit(t, s.wait(), "exit 137")
+				s.WaitDead()
+				stage.AwaitExit(t, s.PID)
+				wantExit(t, s.Wait(), "exit 137")
 				s.wantContainersOrRecord(f)
 				s.noCrash()
 			})
@@ -541,11 +542,11 @@ func TestSqueezedEngineRecovery(t *testing.T) {
 // wantContainersOrRecord expects that the session's containers were removed, or that reap is told of them.
 func (s *session) wantContainersOrRecord(f *fakeEngine) {
 	s.t.Helper()
-	c := s.ended()
+	c := s.Ended()
 	left := len(f.Left())
 	// What removes them may end before it can report that they are gone.
-	if left > 0 && !*c.Leaked || *c.Leaked && len(s.records()) == 0 {
-		s.t.Errorf("%d containers are left, %d records; leaked %v", left, len(s.records()), *c.Leaked)
+	if left > 0 && !*c.Leaked || *c.Leaked && len(s.Records()) == 0 {
+		s.t.Errorf("%d containers are left, %d records; leaked %v", left, len(s.Records()), *c.Leaked)
 	}
 }
 
@@ -555,24 +556,24 @@ func TestSqueezedRemover(t *testing.T) {
 	t.Parallel()
 	for _, room := range []int{1, 2, 3, 4, 5, 6, 40} {
 		t.Run(fmt.Sprint(room), func(t *testing.T) {
-			testkit.Need(t, os.Geteuid() == 0, "root")
+			testkit.Need(t, testkit.Root)
 			t.Parallel()
 			f := newFake(t, nil)
 			dir := pidsCgroup(t)
-			s := startGateway(t).tree(setup{flags: resisting(), env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term")
-			s.waitReady()
+			s := startGateway(t).tree(setup{Flags: resisting(), Env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term")
+			s.WaitReady()
 			answer := clientOf(t, s.environment("DOCKER_HOST")).raw(lastMessage("POST", "/v1.41/containers/create?name=c", `{"Image":"a"}`))
 			if !strings.Contains(answer, "201") {
 				t.Errorf("create: %q", answer)
 			}
-			supervisor := s.supervisor()
-			s.ok(os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(s.pid)), 0))
-			s.ok(os.WriteFile(dir+"/pids.max", []byte(strconv.Itoa(threadsOf(t, s.pid)+room)), 0))
+			supervisor := s.Supervisor()
+			s.ok(os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(s.PID)), 0))
+			s.ok(os.WriteFile(dir+"/pids.max", []byte(strconv.Itoa(threadsOf(t, s.PID)+room)), 0))
 			s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
-			s.waitDead()
-			wantExit(t, s.wait(), "exit 137")
+			s.WaitDead()
+			wantExit(t, s.Wait(), "exit 137")
 			s.wantContainersOrRecord(f)
-			if left, leaked := len(f.Left()), *s.ended().Leaked; room == 1 && left == 0 || room == 40 && (left > 0 || leaked) {
+			if left, leaked := len(f.Left()), *s.Ended().Leaked; room == 1 && left == 0 || room == 40 && (left > 0 || leaked) {
 				t.Errorf("with room for %d threads %d containers are left, leaked %v", room, left, leaked)
 			}
 		})

@@ -17,17 +17,17 @@ import (
 func TestNoProc(t *testing.T) {
 	t.Parallel()
 	s := world{steps: []string{"noproc"}}.gateway(t).newSession()
-	s.spawn(setup{}, "/bin/sh", "-c", "echo started >"+filepath.Join(s.dir, "notes"))
-	wantExit(t, s.wait(), "exit 125")
-	s.gone()
-	if said, _ := os.ReadFile(s.stderr); !strings.Contains(string(said), "/proc") || s.notes() != "" {
-		t.Errorf("stderr: %q, the server noted %q", said, s.notes())
+	s.Spawn(setup{}, "/bin/sh", "-c", "echo started >"+filepath.Join(s.Dir, "notes"))
+	wantExit(t, s.Wait(), "exit 125")
+	s.Gone()
+	if said, _ := os.ReadFile(s.Stderr); !strings.Contains(string(said), "/proc") || s.Notes() != "" {
+		t.Errorf("stderr: %q, the server noted %q", said, s.Notes())
 	}
 }
 
 // With the /proc of another pid namespace, the processes that are seen are others than those that are signalled.
 func TestForeignProc(t *testing.T) {
-	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
+	testkit.Need(t, testkit.Namespaces)
 	t.Parallel()
 	for _, mount := range []string{"", "mount --make-rprivate / && mount -t proc proc /proc; "} {
 		for _, run := range []string{"exec ", ""} { // as process 1, and with an anchor
@@ -44,23 +44,23 @@ func TestForeignProc(t *testing.T) {
 
 // A server that exits with 2 looks like a supervisor that crashed. Also where something is left, its session ends once.
 func TestHiddenSurvivorOfServerThatExitsWithTwo(t *testing.T) {
-	testkit.Need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	g := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t)
-	s := g.tree(setup{flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+setuidCopy(t), "daemon")
-	s.waitReady()
-	s.write(`{"method":"exit","code":2}` + "\n")
-	wantExit(t, s.wait(), "exit 2")
-	if c := s.ended(); c.Cause != "server-exited" || !*c.Leaked {
+	s := g.tree(setup{Flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+setuidCopy(t), "daemon")
+	s.WaitReady()
+	s.Write(`{"method":"exit","code":2}` + "\n")
+	wantExit(t, s.Wait(), "exit 2")
+	if c := s.Ended(); c.Cause != "server-exited" || !*c.Leaked {
 		t.Errorf("cause %s, leaked %v", c.Cause, *c.Leaked)
 	}
-	s.endAll()
+	s.EndAll()
 }
 
 // Another user's process may be hidden. Then it can be said that it is there, but not which process it is. One that is kept
 // does not account for it.
 func TestHiddenSurvivor(t *testing.T) {
-	testkit.Need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	name := setuidCopy(t)
 	for _, c := range []struct {
@@ -72,20 +72,20 @@ func TestHiddenSurvivor(t *testing.T) {
 		{[]string{"daemon", "daemon,keep"}, 0, 1},
 	} {
 		g := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t)
-		s := g.tree(setup{flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", c.tree...)
-		s.waitReady()
-		s.signal(syscall.SIGTERM)
-		wantExit(t, s.wait(), "exit 143")
-		e := s.ended()
-		if left := s.members(); len(left) != c.hidden+c.kept || len(e.Kept) != c.kept {
+		s := g.tree(setup{Flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", c.tree...)
+		s.WaitReady()
+		s.Signal(syscall.SIGTERM)
+		wantExit(t, s.Wait(), "exit 143")
+		e := s.Ended()
+		if left := s.Members(); len(left) != c.hidden+c.kept || len(e.Kept) != c.kept {
 			t.Fatalf("%v: left: %v, kept: %v, want %d of another user", c.tree, left, e.Kept, c.hidden)
 		}
 		if *e.Leaked != (c.hidden > 0) {
 			t.Errorf("%v: %d processes are hidden, and the log says: survivors = %v, leaked = %v", c.tree, c.hidden, e.Survivors, *e.Leaked)
 		}
-		if got := s.records(); len(got) != c.hidden {
+		if got := s.Records(); len(got) != c.hidden {
 			t.Errorf("%v: records = %v, want the session's for a later sweep if one is hidden", c.tree, got)
 		}
-		s.endAll()
+		s.EndAll()
 	}
 }

@@ -60,7 +60,7 @@ func TestPsOnATerminal(t *testing.T) {
 	s := startGateway(t).named("files", "serve")
 	y := small(t, nil, "ps")
 	y.typed("\n")
-	for _, text := range []string{"COMMAND", s.id()[:8], "…"} {
+	for _, text := range []string{"COMMAND", s.ID()[:8], "…"} {
 		y.expect(text)
 	}
 	_ = y.cmd.Wait()
@@ -74,13 +74,13 @@ func TestPsUnread(t *testing.T) {
 	}
 	for _, owner := range []int{0, nobody} {
 		s := startGatewayAs(t, owner).named("a", "serve")
-		whole := s.rawRecord(s.id())
-		record := filepath.Join(s.recordDir(), s.id()+".json")
+		whole := s.rawRecord(s.ID())
+		record := filepath.Join(s.recordDir(), s.ID()+".json")
 		put(t, owner, record, []byte("{"))
 		for _, c := range []caller{operator, {uid: owner}} {
 			for _, args := range [][]string{{"ps"}, {"ps", "--json"}, {"stop", "--all", "--all-users"}, {"stop", "--name=a", "--all-users"}} {
 				o := c.run(t, args...)
-				if o.code != 2 || !strings.Contains(o.stderr, "session "+s.id()) || args[len(args)-1] == "--json" && !strings.Contains(o.stdout, "session "+s.id()) {
+				if o.code != 2 || !strings.Contains(o.stderr, "session "+s.ID()) || args[len(args)-1] == "--json" && !strings.Contains(o.stdout, "session "+s.ID()) {
 					t.Errorf("owner %d, %d: %v: exit code %d, %s%s", owner, c.uid, args, o.code, o.stdout, o.stderr)
 				}
 			}
@@ -89,15 +89,15 @@ func TestPsUnread(t *testing.T) {
 			t.Error("it was touched")
 		}
 		other := s.gw.named("b", "serve")
-		if o := operator.run(t, "stop", "--all-users", other.id()); o.code != 0 {
+		if o := operator.run(t, "stop", "--all-users", other.ID()); o.code != 0 {
 			t.Errorf("by its id: exit code %d, %s", o.code, o.stderr)
 		}
-		other.waitDead()
+		other.WaitDead()
 		put(t, owner, record, []byte(whole))
 		if o := operator.run(t, "stop", "--all", "--all-users"); o.code != 0 { // the control
 			t.Errorf("when it can be read again: exit code %d, %s", o.code, o.stderr)
 		}
-		s.waitDead()
+		s.WaitDead()
 	}
 }
 
@@ -107,17 +107,17 @@ func TestPsInTimeNamespace(t *testing.T) {
 		return
 	}
 	_, err := os.Stat("/proc/self/ns/time")
-	testkit.Need(t, err == nil, "time namespaces (Linux 5.6)")
+	testkit.Lacks(t, testkit.Kernel, err != nil, "time namespaces (Linux 5.6)")
 	elsewhere := []string{lookPath(t, "unshare"), "--time", "--boottime=100000", "--"}
 	g := startGateway(t)
 	s := g.newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: polite("--cgroup=off")}, node(s.dir, "serve", "daemon", "setsid")...)
-	s.waitReady()
+	s.Spawn(setup{Flags: polite("--cgroup=off")}, node(s.Dir, "serve", "daemon", "setsid")...)
+	s.WaitReady()
 	there := g.newSession()
 	there.shareRuntime()
-	there.spawn(setup{bare: true}, append(elsewhere, there.wrap(polite("--cgroup=off"), node(there.dir, "serve", "daemon", "setsid")...)...)...)
-	there.waitReady()
+	there.Spawn(setup{Bare: true}, append(elsewhere, there.Wrap(polite("--cgroup=off"), node(there.Dir, "serve", "daemon", "setsid")...)...)...)
+	there.WaitReady()
 	settle(t)
 	for _, where := range [][]string{nil, elsewhere} {
 		run := func(args ...string) outcome {
@@ -141,10 +141,10 @@ func TestPsInTimeNamespace(t *testing.T) {
 			t.Errorf("%v: reap: exit code %d, %s%s", where, o.code, o.stdout, o.stderr)
 		}
 	}
-	killPair(t, s.pid)
+	killPair(t, s.PID)
 	settle(t)
 	o := finish(t, exec.Command(elsewhere[0], append(elsewhere[1:], tether, "reap", "--kill")...))
-	s.waitDead()
+	s.WaitDead()
 	if o.code != 0 {
 		t.Errorf("a dead session: exit code %d, %s%s", o.code, o.stdout, o.stderr)
 	}

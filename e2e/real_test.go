@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -56,7 +57,7 @@ func puppeteer(t *testing.T, dir string) realServer {
 		browser = "/usr/bin/chromium"
 	}
 	_, err := os.Stat(browser)
-	testkit.Need(t, err == nil, "Chromium (PUPPETEER_EXECUTABLE_PATH)")
+	testkit.Lacks(t, testkit.Chromium, err != nil, "Chromium (PUPPETEER_EXECUTABLE_PATH)")
 
 	options, err := json.Marshal(map[string]any{"headless": true, "args": []string{
 		"--no-sandbox", // It refuses to run as root otherwise.
@@ -137,9 +138,9 @@ func TestRealServersLeaveNothing(t *testing.T) {
 func leaveNothing(t *testing.T, s realCase, e realEnding, flag string) {
 	t.Helper()
 	dir := realDir(t)
-	session := &session{t: t, log: filepath.Join(dir, "log.json")}
+	session := logOnly(t, filepath.Join(dir, "log.json"), "")
 	server := s.server(t, dir)
-	argv := session.wrap([]string{flag}, append([]string{server.Command}, server.Args...)...)
+	argv := session.Wrap([]string{flag}, append([]string{server.Command}, server.Args...)...)
 	server.Command, server.Args = argv[0], argv[1:]
 
 	client := startSDKClient(t, dir, server)
@@ -150,10 +151,10 @@ func leaveNothing(t *testing.T, s realCase, e realEnding, flag string) {
 	if left := findKin(t, nil, dir); len(left) > 0 {
 		t.Errorf("born late and left behind: %v", left)
 	}
-	event := session.endedWhole(e.causes...)
+	event := session.EndedWhole(e.causes...)
 	t.Logf("cause %s, %d processes gone in %.0f ms", event.Cause, len(client.family), *event.TeardownMS)
 	checkNoRecords(t, dir)
-	if leaf := cgroupLeaf(event.Session); leaf != "" {
+	if leaf := stage.CgroupLeaf(event.Session); leaf != "" {
 		t.Errorf("cgroup left: %s", leaf)
 	}
 }
@@ -231,9 +232,9 @@ func startSDKClient(t *testing.T, dir string, server realServer) *sdkClient {
 	t.Helper()
 	testkit.Long(t)
 	_, err := exec.LookPath("node")
-	testkit.Need(t, err == nil, "node")
+	testkit.Lacks(t, testkit.NPM, err != nil, "node")
 	_, err = os.Stat("npm/node_modules/@modelcontextprotocol/sdk")
-	testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+	testkit.Lacks(t, testkit.NPM, err != nil, "npm packages (npm ci in e2e/npm)")
 
 	config, err := json.Marshal(server)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -15,12 +16,12 @@ func dead(t *testing.T) *session {
 	t.Helper()
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: polite("--name=files\x1b[2J")}, node(s.dir, "serve", "daemon", "setsid")...)
-	s.waitReady()
-	s.ids = []string{s.ownRecord()}
-	server := s.record(s.ids[0]).Server.PID
-	killPair(t, s.pid)
-	awaitExit(t, server) // by its death signal
+	s.Spawn(setup{Flags: polite("--name=files\x1b[2J")}, node(s.Dir, "serve", "daemon", "setsid")...)
+	s.WaitReady()
+	s.IDs = []string{s.ownRecord()}
+	server := s.Record(s.IDs[0]).Server.PID
+	killPair(t, s.PID)
+	stage.AwaitExit(t, server) // by its death signal
 	return s
 }
 
@@ -32,19 +33,19 @@ func TestReapSparesMemberOfAnotherUser(t *testing.T) {
 	name := setuidCopy(t)
 	s := startGatewayAs(t, nobody).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: resisting("--cgroup=off")}, node(s.dir, "serve", "daemon", "setsid/setsid,setuid,comm="+name)...)
-	s.waitReady()
-	killPair(t, s.pid)
+	s.Spawn(setup{Flags: resisting("--cgroup=off")}, node(s.Dir, "serve", "daemon", "setsid/setsid,setuid,comm="+name)...)
+	s.WaitReady()
+	killPair(t, s.PID)
 	for _, c := range []caller{s.as(), operator} {
 		o := c.run(t, "reap", "--kill", "--json", "--term-grace=100ms", "--kill-timeout=100ms")
 		t.Logf("uid %d: exit code %d\n%s", c.uid, o.code, o.stdout)
 		// What was killed ends when it gets a processor.
-		testkit.Until(t, "the others to end", func() bool { return len(s.members()) <= 1 })
-		if left := s.members(); len(left) != 1 {
+		testkit.Until(t, "the others to end", func() bool { return len(s.Members()) <= 1 })
+		if left := s.Members(); len(left) != 1 {
 			t.Errorf("after the sweep of %d: left %v, want the one of root", c.uid, left)
 		}
 	}
-	s.endAll()
+	s.EndAll()
 }
 
 // A full disk keeps neither records from being swept nor the last metrics from being read.

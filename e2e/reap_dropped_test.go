@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -20,10 +21,10 @@ import (
 func TestDroppedIsEnded(t *testing.T) {
 	forBoth(t, func(t *testing.T, stdio string, user int) {
 		g := startGatewayAs(t, user)
-		dropped := g.tree(setup{bare: true, stdio: stdio}, "serve,ignore-eof", "setsid/plain", "plain")
-		healthy := g.tree(setup{bare: true, stdio: stdio}, "serve,ignore-eof", "setsid/plain", "plain")
-		dropped.waitReady()
-		healthy.waitReady()
+		dropped := g.tree(setup{Bare: true, Stdio: stdio}, "serve,ignore-eof", "setsid/plain", "plain")
+		healthy := g.tree(setup{Bare: true, Stdio: stdio}, "serve,ignore-eof", "setsid/plain", "plain")
+		dropped.WaitReady()
+		healthy.WaitReady()
 		outgrow(t)
 		both := "--match=fixture node .* - 0 serve"
 		if r := operator.reap(t, 0, "--kill", "--unwrapped", "--dwell=100ms", both); len(r.Findings) > 0 { // the control
@@ -36,15 +37,15 @@ func TestDroppedIsEnded(t *testing.T) {
 		}
 		dropped.closeStdout()
 		for _, args := range [][]string{nil, {"--kill"}} {
-			if r := operator.reap(t, 1, append(args, both)...); r.classes() != "dropped" || r.Findings[0].Result != "listed" || !r.Findings[0].has(dropped.server) {
+			if r := operator.reap(t, 1, append(args, both)...); r.classes() != "dropped" || r.Findings[0].Result != "listed" || !r.Findings[0].has(dropped.Server) {
 				t.Errorf("%v: found %v", args, r.Findings)
 			}
 		}
 		if r := operator.reap(t, 0, "--kill", "--unwrapped", "--dwell=100ms", both); r.classes() != "dropped" || r.Findings[0].Result != "ended" {
 			t.Errorf("found %v", r.Findings)
 		}
-		dropped.waitDead()
-		if !strings.Contains(healthy.ask(`{"id":7,"method":"ping"}`), `"id":7`) {
+		dropped.WaitDead()
+		if !strings.Contains(healthy.Ask(`{"id":7,"method":"ping"}`), `"id":7`) {
 			t.Error("a sibling in use was ended")
 		}
 	})
@@ -71,7 +72,7 @@ func spareListener(t *testing.T, pid int, family, match string) {
 	t.Helper()
 	outgrow(t)
 	r := operator.reap(t, -1, "--kill", "--unwrapped", "--match="+match)
-	lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"
+	lives := unix.Kill(pid, 0) == nil && stage.Describe(pid).State != "Z"
 	if lives != (family != "none") {
 		t.Errorf("%s: lives: %v, found %v", family, lives, r.Findings)
 	}
@@ -99,7 +100,7 @@ func TestReapSparesPipeline(t *testing.T) {
 		})
 		outgrow(t)
 		r := operator.reap(t, -1, "--kill", "--unwrapped", match)
-		lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"
+		lives := unix.Kill(pid, 0) == nil && stage.Describe(pid).State != "Z"
 		if used := kind != "alone"; lives != used || (r.classes() == "suspect") != used {
 			t.Errorf("%s: lives: %v, found %v", kind, lives, r.Findings)
 		}
@@ -136,7 +137,7 @@ func TestReapNotDumpable(t *testing.T) {
 	outgrow(t)
 	forge(t, nobody, theirDir, nil, pid)
 	r := operator.reap(t, 0, "--kill")
-	state := describe(pid).state
+	state := stage.Describe(pid).State
 	if r.classes() != "record" || r.Findings[0].Result != "ended" || state != "Z" && state != "" {
 		t.Errorf("found %v, state %q", r.Findings, state)
 	}
@@ -179,11 +180,11 @@ func TestReapUnreadableMember(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, anID+".json")); (err == nil) != left {
 				t.Errorf("the record is there: %v; found %v, incomplete %v", err == nil, r.Findings, r.Incomplete)
 			}
-			if ended := describe(pid).state == "" || describe(pid).state == "Z"; ended != (c.owner == 0) {
+			if ended := stage.Describe(pid).State == "" || stage.Describe(pid).State == "Z"; ended != (c.owner == 0) {
 				t.Errorf("ended: %t", ended)
 			}
 			_ = syscall.Kill(pid, syscall.SIGKILL)
-			awaitExit(t, pid)
+			stage.AwaitExit(t, pid)
 			if r := c.by.reap(t, 0, "--kill"); left && (len(r.Findings) != 1 || r.Findings[0].Result != "removed") {
 				t.Errorf("once it is gone: %v", r.Findings)
 			}

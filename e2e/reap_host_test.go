@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -36,7 +37,7 @@ func onOwnHost(t *testing.T, tree ...string) bool {
 	if os.Getenv(inHost) != "" {
 		return true
 	}
-	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
+	testkit.Need(t, testkit.Namespaces)
 	t.Parallel()
 	return runOnOwnHost(t, tree...)
 }
@@ -49,7 +50,7 @@ func onOwnHostAlone(t *testing.T) bool {
 	if os.Getenv(inHost) != "" {
 		return true
 	}
-	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
+	testkit.Need(t, testkit.Namespaces)
 	return runOnOwnHost(t)
 }
 
@@ -264,24 +265,24 @@ func (r sweep) about(pid int) (finding, bool) {
 // shareRuntime puts the session's record where every reap of its user looks.
 func (s *session) shareRuntime() {
 	s.t.Helper()
-	s.runtime = "/run"
-	if s.gw.uid == 0 {
+	s.Runtime = "/run"
+	if s.gw.UID == 0 {
 		return
 	}
-	s.runtime = fmt.Sprintf("/run/user/%d", s.gw.uid)
-	s.ok(os.MkdirAll(s.runtime, 0o755))
-	s.ok(os.Chmod(s.runtime, 0o700))
-	s.ok(os.Chown(s.runtime, s.gw.uid, s.gw.uid))
+	s.Runtime = fmt.Sprintf("/run/user/%d", s.gw.UID)
+	s.ok(os.MkdirAll(s.Runtime, 0o755))
+	s.ok(os.Chmod(s.Runtime, 0o700))
+	s.ok(os.Chown(s.Runtime, s.gw.UID, s.gw.UID))
 }
 
 // swept expects that nothing is left: no process, record or cgroup.
 func (s *session) swept() {
 	s.t.Helper()
-	s.waitDead()
-	if left := s.records(); len(left) > 0 {
+	s.WaitDead()
+	if left := s.Records(); len(left) > 0 {
 		s.t.Errorf("records left: %v", left)
 	}
-	if locks, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*")); len(locks) > 0 && !(len(locks) == 1 && filepath.Base(locks[0]) == "reap.lock") {
+	if locks, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*")); len(locks) > 0 && !(len(locks) == 1 && filepath.Base(locks[0]) == "reap.lock") {
 		s.t.Errorf("files left: %v", locks)
 	}
 	if leaves := allLeaves(); len(leaves) > 0 {
@@ -305,10 +306,10 @@ func killPair(t *testing.T, anchor int) {
 	freeze(t, anchor)
 	for _, pid := range childrenOf(anchor) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		awaitExit(t, pid)
+		stage.AwaitExit(t, pid)
 	}
 	_ = syscall.Kill(anchor, syscall.SIGKILL)
-	awaitExit(t, anchor)
+	stage.AwaitExit(t, anchor)
 }
 
 // freeze stops a process and returns when it has stopped, or ended.
@@ -316,7 +317,7 @@ func freeze(t *testing.T, pid int) {
 	t.Helper()
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
 	testkit.Until(t, "a process that has stopped", func() bool {
-		now := describe(pid).state
+		now := stage.Describe(pid).State
 		return now == "T" || now == "Z" || now == ""
 	})
 }
@@ -337,9 +338,9 @@ func outgrow(t *testing.T) {
 // endNicely ends living sessions as their gateway's end does, and waits.
 func endNicely(g *gateway, all ...*session) {
 	g.t.Helper()
-	g.kill()
+	g.Kill()
 	for _, s := range all {
-		s.waitDead()
+		s.WaitDead()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -36,16 +37,16 @@ func TestReapSparesLiveSessions(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%q/uid=%d/renamed=%v/unrecorded=%v", c.flags, c.user, c.renamed, c.unrecorded), func(t *testing.T) {
 			s := startGatewayAs(t, c.user).newSession()
-			argv := s.wrap(polite(c.flags...), node(s.dir, liveTree[0], liveTree[1:]...)...)
+			argv := s.Wrap(polite(c.flags...), node(s.Dir, liveTree[0], liveTree[1:]...)...)
 			if c.renamed {
-				argv[0] = filepath.Join(s.dir, "keeper")
+				argv[0] = filepath.Join(s.Dir, "keeper")
 				copyProgram(t, tether, argv[0])
 			}
 			if c.unrecorded {
 				s.ok(os.WriteFile(s.recordDir(), nil, 0o600))
 			}
-			s.spawn(setup{bare: true}, argv...)
-			s.waitReady()
+			s.Spawn(setup{Bare: true}, argv...)
+			s.WaitReady()
 			sparesAll(t, s, 7-len(c.flags))
 		})
 	}
@@ -55,17 +56,17 @@ func TestReapSparesLiveSessions(t *testing.T) {
 func sparesAll(t *testing.T, s *session, members int) {
 	t.Helper()
 	settle(t)
-	for _, c := range []caller{operator, {uid: s.gw.uid, runtime: s.runtime}} {
+	for _, c := range []caller{operator, {uid: s.gw.UID, runtime: s.Runtime}} {
 		r := c.reap(t, 0, "--kill", "--unwrapped", s.match())
 		if len(r.Findings) > 0 {
 			t.Errorf("%+v found %v", c, r.Findings)
 		}
 	}
 	if !s.whole(members) {
-		t.Errorf("it was touched: %v", append(s.members(), holders(s.flock)...))
+		t.Errorf("it was touched: %v", append(s.Members(), stage.Holders(s.Flock)...))
 	}
-	s.gw.kill()
-	s.waitDead()
+	s.gw.Kill()
+	s.WaitDead()
 }
 
 // settle makes leaves as old as they must be for a sweep to look at them.
@@ -88,24 +89,24 @@ func TestReapDuringTeardown(t *testing.T) {
 	}
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: []string{"--cgroup=off", "--term-grace=10m"}}, node(s.dir, "serve,ignore-eof,ignore-term", "daemon,ignore-term", "setsid")...)
-	s.waitReady()
-	s.gw.kill()
+	s.Spawn(setup{Flags: []string{"--cgroup=off", "--term-grace=10m"}}, node(s.Dir, "serve,ignore-eof,ignore-term", "daemon,ignore-term", "setsid")...)
+	s.WaitReady()
+	s.gw.Kill()
 	s.awaitState(t, "ending")
-	testkit.Until(t, "the end of what obeys", func() bool { return len(holders(s.life.path)) <= 2 })
+	testkit.Until(t, "the end of what obeys", func() bool { return len(stage.Holders(s.Life.Path)) <= 2 })
 	if r := operator.reap(t, 0, "--kill", "--term-grace=0s"); len(r.Findings) > 0 {
 		t.Errorf("found %v", r.Findings)
 	}
-	left := holders(s.life.path)
+	left := stage.Holders(s.Life.Path)
 	if len(left) != 2 {
 		t.Errorf("of the server and the daemon there are %v", left)
 	}
 	for _, p := range left {
-		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		_ = syscall.Kill(p.PID, syscall.SIGKILL)
 	}
-	s.waitDead()
-	s.endedWhole(deathCauses...)
-	if left := s.records(); len(left) > 0 {
+	s.WaitDead()
+	s.EndedWhole(deathCauses...)
+	if left := s.Records(); len(left) > 0 {
 		t.Errorf("records left: %v", left)
 	}
 }
@@ -117,9 +118,9 @@ func TestTwoReapsAtOnce(t *testing.T) {
 	}
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: resisting()}, node(s.dir, "serve,ignore-term", "daemon,ignore-term", "setsid")...)
-	s.waitReady()
-	killPair(t, s.pid)
+	s.Spawn(setup{Flags: resisting()}, node(s.Dir, "serve,ignore-term", "daemon,ignore-term", "setsid")...)
+	s.WaitReady()
+	killPair(t, s.PID)
 	outs := make([]outcome, 3)
 	var all sync.WaitGroup
 	for i := range outs {
@@ -151,23 +152,23 @@ func TestSurplusOfSessions(t *testing.T) {
 	for range 3 {
 		s := g.newSession()
 		s.shareRuntime()
-		s.spawn(setup{flags: polite()}, node(g.dir, "serve")...)
+		s.Spawn(setup{Flags: polite()}, node(g.Dir, "serve")...)
 		all = append(all, s)
 	}
 	for _, s := range all {
-		s.waitReady()
-		s.ids = []string{s.ownRecord()}
+		s.WaitReady()
+		s.IDs = []string{s.ownRecord()}
 	}
 	if r := operator.reap(t, 0, "--kill", "--surplus=3"); len(r.Findings) > 0 {
 		t.Errorf("found %v", r.Findings)
 	}
 	r := operator.reap(t, 1, "--kill", "--surplus=2")
-	if r.classes() != "surplus" || r.Findings[0].Count != 3 || r.Findings[0].Gateway.PID != g.pid || r.Findings[0].Gateway.State != "alive" {
-		t.Errorf("found %v, want one surplus of 3 under %d", r.Findings, g.pid)
+	if r.classes() != "surplus" || r.Findings[0].Count != 3 || r.Findings[0].Gateway.PID != g.PID || r.Findings[0].Gateway.State != "alive" {
+		t.Errorf("found %v, want one surplus of 3 under %d", r.Findings, g.PID)
 	}
 	for _, s := range all {
 		if !s.whole(3) {
-			t.Errorf("session %s was touched", s.name)
+			t.Errorf("session %s was touched", s.Name)
 		}
 	}
 	endNicely(g, all...)

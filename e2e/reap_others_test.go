@@ -243,8 +243,8 @@ func TestReapOpensNothingOfOthers(t *testing.T) {
 	}
 	// A file of root that a user's configuration names speaks for that user only.
 	s := bareServer(t, "pipe", nobody)
-	s.gw.kill()
-	command := node(s.dir, "serve,ignore-eof", "setsid/plain", "plain")
+	s.gw.Kill()
+	command := node(s.Dir, "serve,ignore-eof", "setsid/plain", "plain")
 	configure(t, 0, "/run/traps", command...)
 	ok(t, os.Chmod("/run/traps/.claude.json", 0o644))
 	ok(t, os.Symlink("/run/traps/.claude.json", filepath.Join(homes[mallory], ".claude.json")))
@@ -253,7 +253,7 @@ func TestReapOpensNothingOfOthers(t *testing.T) {
 	}
 	ok(t, os.Symlink("/run/traps/.claude.json", filepath.Join(homes[nobody], ".claude.json")))
 	operator.reap(t, 0, "--kill", "--unwrapped") // the control
-	s.waitDead()
+	s.WaitDead()
 }
 
 // watchOpens tells whether a file was opened since, for more than a look.
@@ -305,15 +305,15 @@ func TestReapHidesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := startGateway(t).newSession()
 			s.shareRuntime()
-			s.spawn(setup{flags: deaf("--cgroup=off")}, node(s.dir, "serve,ignore-eof", "daemon", "setsid")...)
-			s.waitReady()
+			s.Spawn(setup{Flags: deaf("--cgroup=off")}, node(s.Dir, "serve,ignore-eof", "daemon", "setsid")...)
+			s.WaitReady()
 			id := s.ownRecord()
-			killPair(t, s.pid)
-			s.gw.kill()
+			killPair(t, s.PID)
+			s.gw.Kill()
 			outgrow(t)
 			undo := hide(t, id)
 			operator.run(t, "reap", "--kill", "--term-grace=300ms")
-			s.waitDead()
+			s.WaitDead()
 			undo()
 			_ = os.RemoveAll(malloryDir)
 		})
@@ -403,7 +403,7 @@ func TestReapSparesLeavesOfAnotherNamespace(t *testing.T) {
 	}
 	own, err := testkit.OwnCgroup()
 	if err != nil || !nestable() {
-		testkit.Need(t, false, "a cgroup of its own")
+		testkit.Lacks(t, testkit.Cgroup, true, "a cgroup of its own")
 	}
 	victim := startInnocent(t, 0)
 	asleep, awake := filepath.Join(own, "mcp-tether-"+anID), filepath.Join(own, "mcp-tether-fedcba9876543210")

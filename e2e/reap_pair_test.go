@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -35,7 +36,7 @@ func TestReapAfterPairKilled(t *testing.T) {
 		return
 	}
 	from := newSeed(t)
-	for n := range rounds(12) {
+	for n := range testkit.Rounds(12) {
 		tree := pairTrees[from.IntN(len(pairTrees))]
 		cgroup := []string{"auto", "off"}[from.IntN(2)]
 		up, gatewayDies := from.IntN(2) == 0, from.IntN(3) == 0
@@ -44,18 +45,18 @@ func TestReapAfterPairKilled(t *testing.T) {
 			t.Logf("cgroup=%s up=%v after=%v gateway dies=%v %s", cgroup, up, after, gatewayDies, tree.root)
 			s := startGateway(t).newSession()
 			s.shareRuntime()
-			s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, tree.root, tree.children...)...)
+			s.Spawn(setup{Flags: quick("--cgroup=" + cgroup)}, node(s.Dir, tree.root, tree.children...)...)
 			if up {
-				s.waitReady()
+				s.WaitReady()
 			}
 			pause(after)
 			if gatewayDies {
-				freeze(t, s.pid)
-				s.gw.kill()
+				freeze(t, s.PID)
+				s.gw.Kill()
 			}
-			killPair(t, s.pid)
+			killPair(t, s.PID)
 			if gatewayDies {
-				s.gw.kill()
+				s.gw.Kill()
 			}
 			tree.sweep(t, s, cgroup != "off" && nestable())
 		})
@@ -70,9 +71,9 @@ func (p pairTree) sweep(t *testing.T, s *session, cgroup bool) {
 	t.Helper()
 	// A child that was forked just before has the lease until it executes the server. In the midst of that no descriptor is to be
 	// seen any more, and the lock is still held.
-	locks, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*.lock"))
+	locks, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*.lock"))
 	for _, lock := range locks {
-		s.ok(waitFree(lock, testkit.Patience))
+		s.ok(stage.WaitFree(lock, testkit.Patience))
 	}
 	r := operator.reap(t, 0, "--kill")
 	for _, f := range r.Findings {
@@ -96,13 +97,13 @@ func (p pairTree) sweep(t *testing.T, s *session, cgroup bool) {
 // unproven expects that a process that cleared its environment is reported when its command line is known, and lives.
 func (p pairTree) unproven(t *testing.T, s *session) {
 	t.Helper()
-	for _, p := range s.members() {
-		if strings.Contains(p.args, " fork ") { // of a double fork, the first child ends by itself
+	for _, p := range s.Members() {
+		if strings.Contains(p.Args, " fork ") { // of a double fork, the first child ends by itself
 			testkit.Until(t, p.String()+" to end", func() bool { return !lives(p) })
 		}
 	}
-	left := append(s.members(), holders(s.flock)...)
-	match := "--match=fixture node " + s.dir
+	left := append(s.Members(), stage.Holders(s.Flock)...)
+	match := "--match=fixture node " + s.Dir
 	if len(left) == 0 {
 		return // it was not up yet, or is descended from one that could be proven
 	}
@@ -111,20 +112,20 @@ func (p pairTree) unproven(t *testing.T, s *session) {
 	left = slices.DeleteFunc(left, func(p proc) bool { return !lives(p) })
 	operator.reap(t, 1, match, "--kill", "--unwrapped")
 	for _, p := range left {
-		if f, ok := found.about(p.pid); !ok || f.Class != "suspect" {
+		if f, ok := found.about(p.PID); !ok || f.Class != "suspect" {
 			t.Errorf("%v was reported as %v, want suspect", p, f)
 		}
 		if !lives(p) {
-			t.Errorf("%v was killed without proof: now %v", p, describe(p.pid))
+			t.Errorf("%v was killed without proof: now %v", p, stage.Describe(p.PID))
 		}
 	}
-	s.endAll()
+	s.EndAll()
 }
 
 // lives reports whether a process is what it was.
 func lives(p proc) bool {
-	now := describe(p.pid)
-	return now.args == p.args && now.state != "Z"
+	now := stage.Describe(p.PID)
+	return now.Args == p.Args && now.State != "Z"
 }
 
 // A tree that forks all the time is never all in one look. Its mark tells which processes belong to it.
@@ -134,10 +135,10 @@ func TestReapForkingTree(t *testing.T) {
 	}
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: resisting("--cgroup=off")}, node(s.dir, "serve,ignore-term", "setsid,family=4", "daemon,respawn")...)
-	s.waitReady()
+	s.Spawn(setup{Flags: resisting("--cgroup=off")}, node(s.Dir, "serve,ignore-term", "setsid,family=4", "daemon,respawn")...)
+	s.WaitReady()
 	other := startInnocent(t, 0)
-	killPair(t, s.pid)
+	killPair(t, s.PID)
 	r := operator.reap(t, 0, "--kill")
 	s.swept()
 	other.wantAlive(t, "the sweep")
@@ -170,18 +171,18 @@ func TestReapKeepsAfterTheEnd(t *testing.T) {
 			if c.keep != "" {
 				flags = append(flags, "--keep=no\\such:helper", c.keep)
 			}
-			s.spawn(setup{flags: flags}, node(s.dir, "serve", helper, "setsid")...)
-			s.waitReady()
-			id, all := s.id(), holders(s.flock)
+			s.Spawn(setup{Flags: flags}, node(s.Dir, "serve", helper, "setsid")...)
+			s.WaitReady()
+			id, all := s.ID(), stage.Holders(s.Flock)
 			if c.clean {
-				s.gw.kill()
-				noError(t, s.waitUnlocked())
-				if left := s.records(); len(left) > 0 {
+				s.gw.Kill()
+				noError(t, s.WaitUnlocked())
+				if left := s.Records(); len(left) > 0 {
 					t.Fatalf("records left: %v", left)
 				}
 			} else {
-				killPair(t, s.pid)
-				s.gw.kill()
+				killPair(t, s.PID)
+				s.gw.Kill()
 			}
 			if c.lost {
 				if o := operator.run(t, "reap", "--forget="+id); o.code != 0 {
@@ -189,11 +190,11 @@ func TestReapKeepsAfterTheEnd(t *testing.T) {
 				}
 			}
 			settle(t)
-			for _, args := range [][]string{nil, {"--kill"}, {"--kill", "--unwrapped", "--dwell=0", "--match=fixture node " + s.dir}} {
+			for _, args := range [][]string{nil, {"--kill"}, {"--kill", "--unwrapped", "--dwell=0", "--match=fixture node " + s.Dir}} {
 				r := operator.reap(t, -1, args...)
 				t.Logf("%v: %v", args, r.Findings)
 				for _, p := range all {
-					if f, ok := r.about(p.pid); ok && c.kept {
+					if f, ok := r.about(p.PID); ok && c.kept {
 						t.Errorf("%v: %v is reported as %v", args, p, f)
 					}
 					if lives(p) != c.kept && (c.kept || args != nil) {
@@ -204,7 +205,7 @@ func TestReapKeepsAfterTheEnd(t *testing.T) {
 			if c.kept {
 				s.wantChildSpared(all)
 			}
-			s.endAll()
+			s.EndAll()
 		})
 	}
 }
@@ -213,15 +214,15 @@ func TestReapKeepsAfterTheEnd(t *testing.T) {
 func (s *session) wantChildSpared(all []proc) {
 	t := s.t
 	t.Helper()
-	top := slices.IndexFunc(all, func(p proc) bool { return strings.Contains(p.args, "comm=shared-helper") })
+	top := slices.IndexFunc(all, func(p proc) bool { return strings.Contains(p.Args, "comm=shared-helper") })
 	if len(all) != 2 || top < 0 {
 		t.Fatalf("kept %v", all)
 	}
-	noError(t, syscall.Kill(all[top].pid, syscall.SIGKILL))
-	awaitExit(t, all[top].pid)
+	noError(t, syscall.Kill(all[top].PID, syscall.SIGKILL))
+	stage.AwaitExit(t, all[top].PID)
 	child := all[1-top]
-	r := operator.reap(t, 1, "--kill", "--unwrapped", "--dwell=0", "--match=fixture node "+s.dir)
-	if f, ok := r.about(child.pid); !ok || f.Class != "suspect" || !lives(child) {
-		t.Errorf("%v was reported as %v, want a living suspect: now %v", child, f, describe(child.pid))
+	r := operator.reap(t, 1, "--kill", "--unwrapped", "--dwell=0", "--match=fixture node "+s.Dir)
+	if f, ok := r.about(child.PID); !ok || f.Class != "suspect" || !lives(child) {
+		t.Errorf("%v was reported as %v, want a living suspect: now %v", child, f, stage.Describe(child.PID))
 	}
 }

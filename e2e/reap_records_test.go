@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -185,11 +186,14 @@ func fakeLeaf(t *testing.T, dir string, pid int) {
 	}
 }
 
-// killWithAnchor kills the gateway and both wrappers.
+// killWithAnchor kills the gateway and both wrappers, none of which sees another's end.
 func (g *gateway) killWithAnchor(t *testing.T, anchor int) {
 	t.Helper()
 	freeze(t, anchor)
-	g.kill()
+	for _, pid := range childrenOf(anchor) {
+		freeze(t, pid)
+	}
+	g.Kill()
 	killPair(t, anchor)
 }
 
@@ -233,9 +237,9 @@ func TestReapOddRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := startGateway(t).newSession()
 			s.shareRuntime()
-			s.spawn(setup{flags: polite("--cgroup=off")}, node(s.dir, "serve", "daemon")...)
-			s.waitReady()
-			killPair(t, s.pid)
+			s.Spawn(setup{Flags: polite("--cgroup=off")}, node(s.Dir, "serve", "daemon")...)
+			s.WaitReady()
+			killPair(t, s.PID)
 			forge(t, 0, dir, c.change, victim.pid)
 			if c.by != nil {
 				ok(t, os.Remove(c.name))
@@ -252,7 +256,7 @@ func TestReapOddRecords(t *testing.T) {
 				t.Errorf("found %v", r.Findings)
 			}
 			victim.wantAlive(t, name)
-			s.waitDead()
+			s.WaitDead()
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -339,16 +343,16 @@ func TestReapAbandonedLeaf(t *testing.T) {
 	}
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: polite("--cgroup=auto")}, node(s.dir, "serve", "daemon")...)
-	s.waitReady()
-	leaf := cgroupLeaf(s.id())
-	testkit.Need(t, leaf != "", "a cgroup v2 hierarchy that can be written")
+	s.Spawn(setup{Flags: polite("--cgroup=auto")}, node(s.Dir, "serve", "daemon")...)
+	s.WaitReady()
+	leaf := stage.CgroupLeaf(s.ID())
+	testkit.Lacks(t, testkit.Cgroup, leaf == "", "a cgroup v2 hierarchy that can be written")
 	signed := make([]byte, 256)
 	n, err := unix.Getxattr(leaf, "user.mcp-tether", signed)
-	testkit.Need(t, !errors.Is(err, unix.EOPNOTSUPP), "extended attributes of cgroups (Linux 5.7)")
-	killPair(t, s.pid)
-	s.endAll()
-	s.gw.kill()
+	testkit.Lacks(t, testkit.Kernel, errors.Is(err, unix.EOPNOTSUPP), "extended attributes of cgroups (Linux 5.7)")
+	killPair(t, s.PID)
+	s.EndAll()
+	s.gw.Kill()
 	ok(t, os.RemoveAll(s.recordDir()))
 	unsigned, living := filepath.Join(filepath.Dir(leaf), "mcp-tether-"+anID), filepath.Join(filepath.Dir(leaf), "mcp-tether-"+strings.Repeat("b", 16))
 	for _, dir := range []string{unsigned, living} {

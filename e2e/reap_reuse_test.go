@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/stage"
 )
 
 // A pid that belonged to a session belongs to another process now. In a pid namespace of its own the test chooses which
@@ -82,7 +84,11 @@ func (i innocent) end() {
 func reuse(t *testing.T, pid int) innocent {
 	t.Helper()
 	outgrow(t)
-	for range 10000 {
+	// A thread has a number as well, and keeps it: this process has all that it needs to start others before the first try.
+	for range 3 {
+		startInnocent(t, 0).end()
+	}
+	for range 1000 {
 		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Appendf(nil, "%d", pid-1), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -105,11 +111,11 @@ func TestReapSparesReusedPID(t *testing.T) {
 		class, cgroup string
 		position      func(*session) int
 	}{
-		{"record", "off", func(s *session) int { return s.server }},
-		{"cgroup", "auto", func(s *session) int { return childrenOf(s.server)[0] }},
-		{"mark", "off", func(s *session) int { return s.gw.pid }},
-		{"record", "auto", func(s *session) int { return s.supervisor() }},
-		{"mark", "off", func(s *session) int { return childrenOf(s.server)[0] }},
+		{"record", "off", func(s *session) int { return s.Server }},
+		{"cgroup", "auto", func(s *session) int { return childrenOf(s.Server)[0] }},
+		{"mark", "off", func(s *session) int { return s.gw.PID }},
+		{"record", "auto", func(s *session) int { return s.Supervisor() }},
+		{"mark", "off", func(s *session) int { return childrenOf(s.Server)[0] }},
 	} {
 		t.Run(c.class+"/cgroup="+c.cgroup, func(t *testing.T) { testReuse(t, c.class, c.cgroup, c.position) })
 	}
@@ -121,13 +127,13 @@ func testReuse(t *testing.T, class, cgroup string, position func(*session) int) 
 	if class == "record" {
 		s.shareRuntime()
 	}
-	s.spawn(setup{flags: deaf("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "setsid", "daemon")...)
-	s.waitReady()
+	s.Spawn(setup{Flags: deaf("--cgroup=" + cgroup)}, node(s.Dir, "serve,ignore-eof", "setsid", "daemon")...)
+	s.WaitReady()
 	pid := position(s)
-	s.gw.killWithAnchor(t, s.pid)
-	if pid != s.gw.pid {
+	s.gw.killWithAnchor(t, s.PID)
+	if pid != s.gw.PID {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		awaitExit(t, pid)
+		stage.AwaitExit(t, pid)
 	}
 	other := reuse(t, pid)
 	settle(t)
@@ -144,7 +150,7 @@ func testReuse(t *testing.T, class, cgroup string, position func(*session) int) 
 		}
 	}
 	other.wantAlive(t, "the sweep")
-	s.waitDead()
+	s.WaitDead()
 	// The control: the bare number does reach it.
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil || other.answers() == nil {
 		t.Errorf("kill %d did not reach the innocent: %v", pid, err)
@@ -161,17 +167,17 @@ func TestReapSparesPIDReusedMeanwhile(t *testing.T) {
 	}
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: resisting("--cgroup=off")}, node(s.dir, "serve", "daemon,ignore-term", "daemon,closefds")...)
-	s.waitReady()
-	obeys := holders(s.flock)[0].pid
-	killPair(t, s.pid)
+	s.Spawn(setup{Flags: resisting("--cgroup=off")}, node(s.Dir, "serve", "daemon,ignore-term", "daemon,closefds")...)
+	s.WaitReady()
+	obeys := stage.Holders(s.Flock)[0].PID
+	killPair(t, s.PID)
 	cmd := operator.command("reap", "--kill", "--term-grace=5s")
 	ok(t, cmd.Start())
-	awaitExit(t, obeys)
+	stage.AwaitExit(t, obeys)
 	// However long it takes until the pid is another's: SIGKILL does not come before.
 	freeze(t, cmd.Process.Pid)
 	other := reuse(t, obeys)
-	if len(holders(s.life.path)) == 0 {
+	if len(stage.Holders(s.Life.Path)) == 0 {
 		t.Error("the kill came before the pid was another's")
 	}
 	ok(t, cmd.Process.Signal(syscall.SIGCONT))

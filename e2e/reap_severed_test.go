@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -27,17 +29,17 @@ func forBoth(t *testing.T, test func(t *testing.T, stdio string, user int)) {
 // bareServer is a server that no wrapper looks after, with children that escaped it, under a gateway of the user.
 func bareServer(t *testing.T, stdio string, user int) *session {
 	t.Helper()
-	s := startGatewayAs(t, user).tree(setup{bare: true, stdio: stdio}, "serve,ignore-eof", "setsid/plain", "plain")
-	s.waitReady()
+	s := startGatewayAs(t, user).tree(setup{Bare: true, Stdio: stdio}, "serve,ignore-eof", "setsid/plain", "plain")
+	s.WaitReady()
 	outgrow(t)
 	return s
 }
 
 // match makes a sweep look at the session's server.
-func (s *session) match() string { return "--match=fixture node " + s.dir + " - " }
+func (s *session) match() string { return "--match=fixture node " + s.Dir + " - " }
 
 // as is a caller with the user of the session.
-func (s *session) as() caller { return caller{uid: s.gw.uid} }
+func (s *session) as() caller { return caller{uid: s.gw.UID} }
 
 func TestSeveredIsEnded(t *testing.T) {
 	forBoth(t, func(t *testing.T, stdio string, user int) {
@@ -45,7 +47,7 @@ func TestSeveredIsEnded(t *testing.T) {
 		if r := s.as().reap(t, 0, s.match(), "--kill", "--unwrapped"); len(r.Findings) > 0 {
 			t.Errorf("under a living gateway: %v", r.Findings)
 		}
-		s.gw.kill()
+		s.gw.Kill()
 		if r := s.as().reap(t, 0); len(r.Findings) > 0 {
 			t.Errorf("unknown command: %v", r.Findings)
 		}
@@ -54,18 +56,18 @@ func TestSeveredIsEnded(t *testing.T) {
 		}
 		for _, args := range [][]string{nil, {"--kill"}} {
 			r := s.as().reap(t, 1, append(args, s.match())...)
-			if f, ok := r.about(s.server); !ok || r.classes() != "severed" || len(f.Members) != 4 || f.Result != "listed" {
+			if f, ok := r.about(s.Server); !ok || r.classes() != "severed" || len(f.Members) != 4 || f.Result != "listed" {
 				t.Errorf("with %q found %v, want the server, severed, 4 members", args, r.Findings)
 			}
 		}
-		if n := len(s.members()); n != 4 {
+		if n := len(s.Members()); n != 4 {
 			t.Errorf("%d processes are left, want all 4", n)
 		}
 		r := s.as().reap(t, 0, s.match(), "--kill", "--unwrapped")
-		if f, ok := r.about(s.server); !ok || f.Result != "ended" {
+		if f, ok := r.about(s.Server); !ok || f.Result != "ended" {
 			t.Errorf("found %v, want the server ended", r.Findings)
 		}
-		s.waitDead()
+		s.WaitDead()
 	})
 }
 
@@ -78,8 +80,8 @@ type sibling struct {
 func startCareless(t *testing.T, stdio string, user int) sibling {
 	t.Helper()
 	s := startGatewayAs(t, user).newSession() // for its directory
-	argv := []string{"careless", "stdio=" + stdio, "stderr=" + s.stderr, "lifeline=" + s.life.path, "--"}
-	cmd := exec.Command(fixture, append(argv, node(s.dir, "serve,ignore-eof", "plain")...)...)
+	argv := []string{"careless", "stdio=" + stdio, "stderr=" + s.Stderr, "lifeline=" + s.Life.Path, "--"}
+	cmd := exec.Command(fixture, append(argv, node(s.Dir, "serve,ignore-eof", "plain")...)...)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
 	out, err := cmd.StdoutPipe()
@@ -117,7 +119,7 @@ func TestHeldBySiblingIsSuspect(t *testing.T) {
 			suspect("a sibling")
 			heir := inheritEnd(t, b.holder)
 			suspect("a process of root")
-			if !s.alive() {
+			if !s.Alive() {
 				t.Error("it was ended")
 			}
 			_ = heir.Kill()
@@ -125,7 +127,7 @@ func TestHeldBySiblingIsSuspect(t *testing.T) {
 			if r := s.as().reap(t, 0, s.match(), "--kill", "--unwrapped"); r.classes() != "severed" {
 				t.Errorf("with the holder gone found %v, want severed", r.Findings)
 			}
-			s.waitDead()
+			s.WaitDead()
 		})
 	}
 }
@@ -148,6 +150,6 @@ func inheritEnd(t *testing.T, holder int) *os.Process {
 		_ = cmd.Wait()
 	})
 	_ = syscall.Kill(holder, syscall.SIGKILL)
-	awaitExit(t, holder)
+	stage.AwaitExit(t, holder)
 	return cmd.Process
 }

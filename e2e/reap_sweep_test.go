@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -31,22 +32,22 @@ func TestRunSweeps(t *testing.T) {
 			live := recordedTree(g, cgroup)
 			other := recordedTree(startGatewayAs(t, nobody-user), cgroup)
 			for _, s := range append(dead, other) {
-				killPair(t, s.pid)
+				killPair(t, s.PID)
 			}
 			fresh := recordedTree(g, cgroup)
 			for _, s := range dead {
-				s.waitDead()
+				s.WaitDead()
 			}
 			waitNoRecord(t, dead)
 			// The process that has swept may hold what it has inherited for another moment.
 			testkit.Until(t, "the living sessions to be whole", func() bool { return live.whole(5) && fresh.whole(5) })
-			if !other.alive() {
+			if !other.Alive() {
 				t.Error("another user's session was swept")
 			}
 			if r := operator.reap(t, 0, "--kill"); r.classes() != "record" {
 				t.Errorf("afterwards found %v, want the other user's session", r.Findings)
 			}
-			other.waitDead()
+			other.WaitDead()
 			endNicely(g, live, fresh)
 			fresh.swept()
 		})
@@ -57,9 +58,9 @@ func recordedTree(g *gateway, cgroup string) *session {
 	g.t.Helper()
 	s := g.newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: polite("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon", "setsid")...)
-	s.waitReady()
-	s.ids = []string{s.ownRecord()}
+	s.Spawn(setup{Flags: polite("--cgroup=" + cgroup)}, node(s.Dir, "serve", "daemon", "setsid")...)
+	s.WaitReady()
+	s.IDs = []string{s.ownRecord()}
 	return s
 }
 
@@ -67,10 +68,10 @@ func recordedTree(g *gateway, cgroup string) *session {
 func waitNoRecord(t *testing.T, all []*session) {
 	t.Helper()
 	for _, s := range all {
-		lock := filepath.Join(s.recordDir(), s.id()+".lock")
+		lock := filepath.Join(s.recordDir(), s.ID()+".lock")
 		awaitGone(t, lock)
-		if _, err := os.Stat(filepath.Join(s.recordDir(), s.id()+".json")); err == nil {
-			t.Errorf("the record of %s is left", s.id())
+		if _, err := os.Stat(filepath.Join(s.recordDir(), s.ID()+".json")); err == nil {
+			t.Errorf("the record of %s is left", s.ID())
 		}
 	}
 }
@@ -83,30 +84,30 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 	g := startGateway(t)
 	dead := g.newSession()
 	dead.shareRuntime()
-	dead.spawn(setup{flags: resisting()}, node(dead.dir, "serve,ignore-term", "daemon,ignore-term", "daemon,closefds")...)
-	dead.waitReady()
-	dead.ids = []string{dead.ownRecord()}
-	killPair(t, dead.pid)
+	dead.Spawn(setup{Flags: resisting()}, node(dead.Dir, "serve,ignore-term", "daemon,ignore-term", "daemon,closefds")...)
+	dead.WaitReady()
+	dead.IDs = []string{dead.ownRecord()}
+	killPair(t, dead.PID)
 	fresh := g.newSession()
 	fresh.shareRuntime()
-	fresh.spawn(setup{}, node(fresh.dir, "serve")...)
-	fresh.waitReady()
-	if !dead.alive() {
+	fresh.Spawn(setup{}, node(fresh.Dir, "serve")...)
+	fresh.WaitReady()
+	if !dead.Alive() {
 		t.Error("the dead session was ended before the new server was up")
 	}
 	// The member that obeys is gone: the sweep has begun. An end amid the sweep is held up by nothing either. The sweep is
 	// stopped, or it might be over before the session is.
 	sweeper := fresh.sweeper()
-	if err := waitFree(dead.flock, testkit.Patience); err != nil {
+	if err := stage.WaitFree(dead.Flock, testkit.Patience); err != nil {
 		t.Fatal(err)
 	}
 	freeze(t, sweeper)
-	if !dead.alive() {
+	if !dead.Alive() {
 		t.Fatal("the sweep was over before it was stopped")
 	}
 	fresh.closeStdin()
-	fresh.waitDead()
-	if !dead.alive() {
+	fresh.WaitDead()
+	if !dead.Alive() {
 		t.Error("the session waited for its sweep")
 	}
 	operator.reap(t, 0, "--kill")
@@ -116,7 +117,7 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 // sweeper waits for the sweep that a session makes, and returns its pid.
 func (s *session) sweeper() (pid int) {
 	s.t.Helper()
-	supervisor := s.below(s.pid)
+	supervisor := s.below(s.PID)
 	testkit.Until(s.t, "a sweep", func() bool {
 		for _, child := range childrenOf(supervisor) {
 			for _, pid = range childrenOf(child) {
@@ -135,30 +136,30 @@ func (s *session) sweeper() (pid int) {
 // that other sessions start no sweep for it.
 func TestSweepOfAnotherNamespace(t *testing.T) {
 	own, err := os.Readlink("/proc/self/ns/pid")
-	testkit.Excuse(t, err != nil || own != "pid:[4026531836]", "only from the first pid namespace it is known which others are gone")
+	testkit.Lacks(t, testkit.Host, err != nil || own != "pid:[4026531836]", "only from the first pid namespace it is known which others are gone")
 	unshare := lookPath(t, "unshare")
-	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
+	testkit.Need(t, testkit.Namespaces)
 	t.Parallel()
 	g := startGateway(t)
 	s := g.newSession()
 	argv := []string{unshare, "--fork", "--pid", "--mount-proc", "/bin/sh", "-c", `"$@"; read -r end`, "sh"}
-	s.spawn(setup{bare: true}, append(argv, s.wrap(polite(), node(s.dir, "serve", "daemon", "setsid")...)...)...)
-	s.waitReady()
-	killPair(t, firstChild(t, firstChild(t, s.pid)))
-	id, note := s.id(), filepath.Join(s.recordDir(), "sweep.lock")
+	s.Spawn(setup{Bare: true}, append(argv, s.Wrap(polite(), node(s.Dir, "serve", "daemon", "setsid")...)...)...)
+	s.WaitReady()
+	killPair(t, firstChild(t, firstChild(t, s.PID)))
+	id, note := s.ID(), filepath.Join(s.recordDir(), "sweep.lock")
 	neighbour := g.newSession()
-	neighbour.runtime = s.runtime
-	neighbour.spawn(setup{flags: polite()}, node(neighbour.dir, "serve")...)
-	neighbour.waitReady()
+	neighbour.Runtime = s.Runtime
+	neighbour.Spawn(setup{Flags: polite()}, node(neighbour.Dir, "serve")...)
+	neighbour.WaitReady()
 	testkit.Until(t, "the session to be noted", func() bool {
 		b, _ := os.ReadFile(note)
 		return strings.Contains(string(b), id)
 	})
-	if !s.alive() || s.rawRecord(id) == "" {
+	if !s.Alive() || s.rawRecord(id) == "" {
 		t.Error("a session of another pid namespace was ended")
 	}
-	s.endAll()
-	g.kill()
+	s.EndAll()
+	g.Kill()
 }
 
 // awaitGone returns when there is no such file.

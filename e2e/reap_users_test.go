@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -57,8 +58,8 @@ func TestReapFurtherHome(t *testing.T) {
 	}
 	homeOf(t, 0) // the host knows no other user
 	s, other := bareServer(t, "pipe", nobody), bareServer(t, "pipe", mallory)
-	s.gw.kill()
-	other.gw.kill()
+	s.gw.Kill()
+	other.gw.Kill()
 	further := filepath.Join(t.TempDir(), "further")
 	for dir := filepath.Dir(further); dir != "/tmp"; dir = filepath.Dir(dir) {
 		ok(t, os.Chmod(dir, 0o755))
@@ -66,7 +67,7 @@ func TestReapFurtherHome(t *testing.T) {
 	ownDir(t, nobody, further)
 	var entries []string
 	for _, of := range []*session{s, other} {
-		b, err := json.Marshal(map[string]any{"command": fixture, "args": node(of.dir, "serve,ignore-eof", "setsid/plain", "plain")[1:]})
+		b, err := json.Marshal(map[string]any{"command": fixture, "args": node(of.Dir, "serve,ignore-eof", "setsid/plain", "plain")[1:]})
 		ok(t, err)
 		entries = append(entries, string(b))
 	}
@@ -75,11 +76,11 @@ func TestReapFurtherHome(t *testing.T) {
 		t.Errorf("without it %v", r.Findings)
 	}
 	r := operator.reap(t, 0, "--kill", "--unwrapped", "--home="+further)
-	s.waitDead()
-	if r.classes() != "severed" || len(other.members()) == 0 {
-		t.Errorf("found %v, %d of the other user's are left", r.Findings, len(other.members()))
+	s.WaitDead()
+	if r.classes() != "severed" || len(other.Members()) == 0 {
+		t.Errorf("found %v, %d of the other user's are left", r.Findings, len(other.Members()))
 	}
-	other.endAll()
+	other.EndAll()
 }
 
 // Whatever is met, a pass ends in time and says that it did.
@@ -116,7 +117,7 @@ func TestReapSeveredClient(t *testing.T) {
 		pid := orphan(t, program, "-c", "echo up; while :; do sleep 1; done", "run", "-i", "mcp/fetch")
 		outgrow(t)
 		r := operator.reap(t, code, "--kill", "--unwrapped", "--match=mcp/fetch")
-		if lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"; lives || r.classes() != "severed" {
+		if lives := unix.Kill(pid, 0) == nil && stage.Describe(pid).State != "Z"; lives || r.classes() != "severed" {
 			t.Errorf("%s: lives: %v, found %v", name, lives, r.Findings)
 		}
 		if told := strings.Contains(r.stdout, "the container may be there"); told != (code == 1) {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -17,22 +18,22 @@ import (
 // goes with the session all the same.
 func TestRecoveryOutlastsAForeignLock(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: resisting("--term-grace=6s", "--log-level=debug")}, "serve", "daemon,ignore-term")
-	supervisor := s.supervisor()
-	freeze(t, s.pid)
+	s := begin(t, setup{Flags: resisting("--term-grace=6s", "--log-level=debug")}, "serve", "daemon,ignore-term")
+	supervisor := s.Supervisor()
+	freeze(t, s.PID)
 	s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
-	awaitExit(t, supervisor)
-	lock, err := os.Open(filepath.Join(s.recordDir(), s.id()+".lock"))
+	stage.AwaitExit(t, supervisor)
+	lock, err := os.Open(filepath.Join(s.recordDir(), s.ID()+".lock"))
 	s.ok(err)
-	defer unlock(lock)
+	defer stage.Unlock(lock)
 	s.ok(unix.Flock(int(lock.Fd()), unix.LOCK_SH))
-	s.ok(syscall.Kill(s.pid, syscall.SIGCONT))
+	s.ok(syscall.Kill(s.PID, syscall.SIGCONT))
 	testkit.Until(t, "a teardown by the anchor", func() bool {
-		log, err := os.ReadFile(s.log)
+		log, err := os.ReadFile(s.Log)
 		return err == nil && strings.Contains(string(log), `"signalled"`)
 	})
-	unlock(lock)
-	wantExit(t, s.wait(), "exit 137")
-	s.gone()
-	s.endedWhole("supervisor-gone")
+	stage.Unlock(lock)
+	wantExit(t, s.Wait(), "exit 137")
+	s.Gone()
+	s.EndedWhole("supervisor-gone")
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -26,12 +27,12 @@ var lostLogs = []struct {
 	make func(s *session) (path string, lose func())
 }{
 	{"directory removed", func(s *session) (string, func()) {
-		dir := filepath.Join(s.dir, "logs")
+		dir := filepath.Join(s.Dir, "logs")
 		s.ok(os.Mkdir(dir, 0o777))
 		return filepath.Join(dir, "log"), func() { s.ok(os.RemoveAll(dir)) }
 	}},
 	{"FIFO without a reader", func(s *session) (string, func()) {
-		path := filepath.Join(s.dir, "log.fifo")
+		path := filepath.Join(s.Dir, "log.fifo")
 		s.ok(syscall.Mkfifo(path, 0o600))
 		r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		s.ok(err)
@@ -47,16 +48,16 @@ func TestRecoveryWithoutItsLog(t *testing.T) {
 				t.Parallel()
 				s := startGateway(t).newSession()
 				path, lose := l.make(s)
-				with := setup{flags: resisting("--cgroup="+cgroup, "--log-file="+path)}
-				s.spawn(with, node(s.dir, "serve,ignore-term", escapees...)...)
-				s.waitReady()
-				supervisor := s.supervisor()
+				with := setup{Flags: resisting("--cgroup="+cgroup, "--log-file="+path)}
+				s.Spawn(with, node(s.Dir, "serve,ignore-term", escapees...)...)
+				s.WaitReady()
+				supervisor := s.Supervisor()
 				lose()
 				s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
-				wantExit(t, s.wait(), "exit 137")
-				s.gone()
+				wantExit(t, s.Wait(), "exit 137")
+				s.Gone()
 				// It is told where the gateway reads.
-				said, err := os.ReadFile(s.stderr)
+				said, err := os.ReadFile(s.Stderr)
 				s.ok(err)
 				if !strings.Contains(string(said), path) || !strings.Contains(string(said), `"cause":"supervisor-gone"`) ||
 					!strings.Contains(string(said), `"leaked":false`) {
@@ -82,32 +83,32 @@ func TestRecoveryWithoutDescriptors(t *testing.T) {
 	for name, limit := range map[string]uint64{"0": 0, "4": 4} {
 		t.Run("nofile="+name, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{flags: resisting()}, "serve,ignore-term", escapees...)
-			supervisor, leaf := s.supervisor(), cgroupLeaf(s.id())
+			s := begin(t, setup{Flags: resisting()}, "serve,ignore-term", escapees...)
+			supervisor, leaf := s.Supervisor(), stage.CgroupLeaf(s.ID())
 			last := "/cgroup.kill"
 			if _, err := os.Stat(leaf + last); err != nil {
 				last = "/cgroup.events" // before Linux 5.14
 			}
 			// The server may be up before its letter has been read, and a process at its limit is given no descriptors.
 			testkit.Until(t, "the anchor to hold the leaf", func() bool {
-				fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.pid))
+				fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.PID))
 				return slices.ContainsFunc(fds, func(fd string) bool {
 					file, _ := os.Readlink(fd)
 					return strings.HasSuffix(file, filepath.Base(leaf)+last)
 				})
 			})
-			limitFiles(t, s.pid, limit)
+			limitFiles(t, s.PID, limit)
 			s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
-			wantExit(t, s.wait(), "exit 137")
-			s.waitDead()
+			wantExit(t, s.Wait(), "exit 137")
+			s.WaitDead()
 			if _, err := os.Stat(leaf); leaf == "" || err == nil {
 				t.Errorf("leaf %q is left, or there was none", leaf)
 			}
 			// The record could not be taken over. The user's next session removes it.
-			if len(s.records()) > 0 {
+			if len(s.Records()) > 0 {
 				s.sweepByNextSession()
 			}
-			s.nothingLeft()
+			s.NothingLeft()
 		})
 	}
 }
@@ -116,61 +117,61 @@ func TestRecoveryWithoutDescriptors(t *testing.T) {
 func (s *session) sweepByNextSession() {
 	s.t.Helper()
 	next := s.gw.newSession()
-	next.runtime = s.runtime
-	next.spawn(setup{flags: polite()}, node(next.dir, "serve")...)
-	next.waitReady()
+	next.Runtime = s.Runtime
+	next.Spawn(setup{Flags: polite()}, node(next.Dir, "serve")...)
+	next.WaitReady()
 	testkit.Until(s.t, "the sweep of the session before", func() bool {
-		left, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", s.ids[0]+".*"))
+		left, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", s.IDs[0]+".*"))
 		return len(left) == 0
 	})
 	next.closeStdin()
-	wantExit(s.t, next.wait(), "exit 0")
-	next.waitDead()
+	wantExit(s.t, next.Wait(), "exit 0")
+	next.WaitDead()
 }
 
 // Without a leaf the anchor sees no process when it can open nothing. It ends the server, and does not claim more.
 func TestBlindRecoveryClaimsNothing(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: resisting("--cgroup=off", "--kill-timeout=2s")}, "serve,ignore-term", "daemon")
-	supervisor := s.supervisor()
-	limitFiles(t, s.pid, 0)
+	s := begin(t, setup{Flags: resisting("--cgroup=off", "--kill-timeout=2s")}, "serve,ignore-term", "daemon")
+	supervisor := s.Supervisor()
+	limitFiles(t, s.PID, 0)
 	s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
-	wantExit(t, s.wait(), "exit 137")
-	awaitExit(t, s.server)
-	said, err := os.ReadFile(s.stderr)
+	wantExit(t, s.Wait(), "exit 137")
+	stage.AwaitExit(t, s.Server)
+	said, err := os.ReadFile(s.Stderr)
 	s.ok(err)
-	log, err := os.ReadFile(s.log)
+	log, err := os.ReadFile(s.Log)
 	s.ok(err)
 	all := string(said) + string(log)
 	if !strings.Contains(all, `"cause":"supervisor-gone"`) || !strings.Contains(all, `"leaked":true`) {
 		t.Errorf("a daemon is left, and it is not said: %s", all)
 	}
-	if len(s.records()) != 1 {
+	if len(s.Records()) != 1 {
 		t.Error("no record for a reaper")
 	}
-	s.endAll()
+	s.EndAll()
 }
 
 // A record that cannot be removed keeps its lock: one without a lock would never be looked at again.
 func TestLockGoesLast(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: polite()}, "serve")
-	s.waitRecord()
-	base := filepath.Join(s.recordDir(), s.ids[0])
+	s := begin(t, setup{Flags: polite()}, "serve")
+	s.WaitRecord()
+	base := filepath.Join(s.recordDir(), s.IDs[0])
 	s.ok(os.Remove(base + ".json"))
 	s.ok(os.Mkdir(base+".json", 0o700))
 	s.closeStdin()
-	wantExit(t, s.wait(), "exit 0")
-	s.waitDead()
+	wantExit(t, s.Wait(), "exit 0")
+	s.WaitDead()
 	for _, file := range []string{base + ".json", base + ".lock"} {
 		if _, err := os.Stat(file); err != nil {
 			t.Error(err)
 		}
 	}
-	if held(base + ".lock") {
+	if stage.Held(base + ".lock") {
 		t.Error("the lock is held by nobody who lives")
 	}
-	s.ended()
+	s.Ended()
 }
 
 // nestedProcs makes cgroups below each other and returns the deepest, by the descriptors of a process: no path is as long.
@@ -202,17 +203,17 @@ func TestNestedLeafIsRemoved(t *testing.T) {
 		for _, killed := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", supervisor killed"}[killed], func(t *testing.T) {
 				t.Parallel()
-				s := begin(t, setup{flags: polite()}, "serve", "daemon", "setsid,closefds,clearenv,chdir")
-				leaf := cgroupLeaf(s.id())
+				s := begin(t, setup{Flags: polite()}, "serve", "daemon", "setsid,closefds,clearenv,chdir")
+				leaf := stage.CgroupLeaf(s.ID())
 				t.Cleanup(func() { removeNested(leaf) })
 				nestedProcs(t, leaf, depth)
 				if killed {
-					s.ok(syscall.Kill(s.supervisor(), syscall.SIGKILL))
+					s.ok(syscall.Kill(s.Supervisor(), syscall.SIGKILL))
 				} else {
 					s.closeStdin()
 				}
-				s.gone()
-				if c := s.ended(); *c.Leaked {
+				s.Gone()
+				if c := s.Ended(); *c.Leaked {
 					t.Errorf("%+v", c)
 				}
 			})
@@ -232,12 +233,12 @@ func TestExitCodeTwoEndsOnce(t *testing.T) {
 				if !runtime {
 					s.ok(os.WriteFile(s.recordDir(), nil, 0o600))
 				}
-				s.spawn(setup{flags: polite(flags...)}, node(s.dir, "serve", "daemon")...)
-				s.waitReady()
-				s.write(`{"method":"exit","code":2}` + "\n")
-				wantExit(t, s.wait(), "exit 2")
-				s.waitDead()
-				if c := s.ended(); c.Cause != "server-exited" || *c.Exit != 2 || *c.Leaked {
+				s.Spawn(setup{Flags: polite(flags...)}, node(s.Dir, "serve", "daemon")...)
+				s.WaitReady()
+				s.Write(`{"method":"exit","code":2}` + "\n")
+				wantExit(t, s.Wait(), "exit 2")
+				s.WaitDead()
+				if c := s.Ended(); c.Cause != "server-exited" || *c.Exit != 2 || *c.Leaked {
 					t.Errorf("%+v, exit %d", c, *c.Exit)
 				}
 			})
@@ -263,29 +264,29 @@ func unclearOrphan(t *testing.T) (left bool) {
 	s := startGateway(t).newSession()
 	// Where the test cannot end it, it ends by itself.
 	script := fixture + ` rest 9>&- </dev/null >/dev/null 2>&1 & echo $! >"$0/foreign"; exec "$@"`
-	argv := s.wrap(polite("--cgroup=off"), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
-	s.spawn(setup{bare: true}, append([]string{"/bin/sh", "-c", script, s.dir}, argv...)...)
-	s.waitReady()
+	argv := s.Wrap(polite("--cgroup=off"), node(s.Dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
+	s.Spawn(setup{Bare: true}, append([]string{"/bin/sh", "-c", script, s.Dir}, argv...)...)
+	s.WaitReady()
 	foreign := s.pidIn("foreign")
 	defer func() { _ = syscall.Kill(foreign, syscall.SIGKILL) }()
-	s.ok(syscall.Kill(s.supervisor(), syscall.SIGKILL))
-	wantExit(t, s.wait(), "exit 137")
-	c := s.ended()
-	left = held(s.flock)
+	s.ok(syscall.Kill(s.Supervisor(), syscall.SIGKILL))
+	wantExit(t, s.Wait(), "exit 137")
+	c := s.Ended()
+	left = stage.Held(s.Flock)
 	if left != *c.Leaked || left && len(c.Survivors) == 0 {
 		t.Errorf("a process is left: %v; leaked %v, survivors %+v", left, *c.Leaked, c.Survivors)
 	}
 	if _, alive := readKin(foreign); !alive {
 		t.Error("the shell's process was ended")
 	}
-	s.endAll()
+	s.EndAll()
 	return left
 }
 
 // pidIn reads a pid that a script has written.
 func (s *session) pidIn(file string) int {
 	s.t.Helper()
-	b, err := os.ReadFile(filepath.Join(s.dir, file))
+	b, err := os.ReadFile(filepath.Join(s.Dir, file))
 	s.ok(err)
 	return number(s.t, strings.TrimSpace(string(b)))
 }

@@ -121,8 +121,8 @@ func TestRelayLimitsLines(t *testing.T) {
 			t.Errorf("the client got %.200q", text)
 		}
 		_ = c.exitCode()
-		c.s.gone()
-		c.s.endedWhole("message-too-long")
+		c.s.Gone()
+		c.s.EndedWhole("message-too-long")
 	})
 }
 
@@ -162,9 +162,9 @@ func TestRelayHoldsTheServerBack(t *testing.T) {
 	t.Parallel()
 	file, text := lotsOf(t, 3*roomy)
 	c := newClient(t, "pipe", awakeFlags(), "dd", "if="+file, "bs=4096", "status=none")
-	c.s.waitRecord()
-	testkit.Until(t, "a server", func() bool { return c.s.behind().Server.PID > 0 })
-	server := c.s.behind().Server.PID
+	c.s.WaitRecord()
+	testkit.Until(t, "a server", func() bool { return c.s.Behind().Server.PID > 0 })
+	server := c.s.Behind().Server.PID
 	if n := steady(t, func() int64 { return written(t, server) }); n > roomy {
 		t.Errorf("the server has written %d bytes that nobody reads", n)
 	}
@@ -190,7 +190,7 @@ func wantCode(t *testing.T, c *client, code int) {
 	if got := c.exitCode(); got != code {
 		t.Errorf("exit %d, want %d", got, code)
 	}
-	c.s.gone()
+	c.s.Gone()
 }
 
 // A server that does not read stops the client's writes; when it reads, all of it comes.

@@ -175,7 +175,7 @@ func TestUnitsAreUnderstood(t *testing.T) {
 	testkit.Proof(t)
 	t.Parallel()
 	_, err := exec.LookPath("systemd-analyze")
-	testkit.Need(t, err == nil, "systemd-analyze")
+	testkit.Lacks(t, testkit.Systemd, err != nil, "systemd-analyze")
 	dir := t.TempDir()
 	files, err := filepath.Glob("../scripts/packaging/*/*.[st]*")
 	ok(t, err)

@@ -2,14 +2,15 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -39,18 +40,18 @@ func sandboxed(t *testing.T, name string, with setup) *session {
 	t.Helper()
 	s := startGateway(t).newSession()
 	for _, sub := range []string{"tmp", "home"} {
-		s.ok(os.Mkdir(filepath.Join(s.dir, sub), 0o700))
+		s.ok(os.Mkdir(filepath.Join(s.Dir, sub), 0o700))
 	}
-	s.ok(os.WriteFile(filepath.Join(s.dir, "srt.json"), []byte(`{"network":{"allowedDomains":[],"deniedDomains":[]},"filesystem":{"denyRead":[],"allowWrite":["`+s.dir+`"],"denyWrite":[]}}`), 0o600))
-	sandbox := sandboxes(t, s.dir)[name]
+	s.ok(os.WriteFile(filepath.Join(s.Dir, "srt.json"), []byte(`{"network":{"allowedDomains":[],"deniedDomains":[]},"filesystem":{"denyRead":[],"allowWrite":["`+s.Dir+`"],"denyWrite":[]}}`), 0o600))
+	sandbox := sandboxes(t, s.Dir)[name]
 	try := exec.Command(sandbox[0], append(sandbox[1:], "/bin/true")...)
 	out, err := try.CombinedOutput()
-	testkit.Need(t, err == nil, name+" as a sandbox: "+strings.TrimSpace(string(out)))
+	testkit.Lacks(t, testkit.Gateways, err != nil, name+" as a sandbox: "+strings.TrimSpace(string(out)))
 	// Some pass no descriptors on, and srt gives its words to a shell.
-	server := filepath.Join(s.dir, "server")
-	script := "#!/bin/sh\nexec 9>" + s.life.path + "\nexec " + fixture + " mcp " + s.dir + " - 0 serve,ignore-eof daemon,clearenv\n"
+	server := filepath.Join(s.Dir, "server")
+	script := "#!/bin/sh\nexec 9>" + s.Life.Path + "\nexec " + fixture + " mcp " + s.Dir + " - 0 serve,ignore-eof daemon,clearenv\n"
 	testkit.WriteProgram(t, server, []byte(script))
-	s.spawn(with, append(sandbox, server)...)
+	s.Spawn(with, append(sandbox, server)...)
 	t.Cleanup(func() {
 		for _, pid := range s.named() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -63,11 +64,9 @@ func sandboxed(t *testing.T, name string, with setup) *session {
 
 // named are the fixture's processes, also those whose pid namespace is another one. The kernel knows them by their pids here.
 func (s *session) named() (pids []int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
-		b, _ := os.ReadFile(file)
-		if bytes.HasPrefix(b, []byte(fixture+"\x00")) && bytes.Contains(b, []byte("\x00"+s.dir+"\x00")) {
-			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+	for _, pid := range stage.PIDs() {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if bytes.HasPrefix(b, []byte(fixture+"\x00")) && bytes.Contains(b, []byte("\x00"+s.Dir+"\x00")) {
 			pids = append(pids, pid)
 		}
 	}
@@ -82,11 +81,11 @@ func TestSandboxes(t *testing.T) {
 		for _, bare := range []bool{false, true} {
 			t.Run(map[bool]string{true: "bare ", false: "tethered "}[bare]+name, func(t *testing.T) {
 				t.Parallel()
-				s := sandboxed(t, name, setup{bare: bare, flags: resisting()})
+				s := sandboxed(t, name, setup{Bare: bare, Flags: resisting()})
 				if len(s.named()) < 2 {
 					t.Fatalf("the server and its child run as %v", s.named())
 				}
-				s.gw.kill()
+				s.gw.Kill()
 				if bare {
 					outgrow(t)
 					if len(s.named()) == 0 {
@@ -95,7 +94,7 @@ func TestSandboxes(t *testing.T) {
 					return
 				}
 				testkit.Until(t, "nothing of the server is left", func() bool { return len(s.named()) == 0 })
-				s.gone()
+				s.Gone()
 			})
 		}
 	}

@@ -214,10 +214,10 @@ func (s *scenario) need(ts *testscript.TestScript, args []string) {
 	for _, word := range args {
 		switch word {
 		case "root":
-			testkit.Need(s.t, os.Geteuid() == 0, "root")
+			testkit.Need(s.t, testkit.Root)
 		case "cgroup":
 			_, err := testkit.WritableCgroup()
-			testkit.Need(s.t, err == nil, "a cgroup v2 hierarchy that can be written")
+			testkit.Lacks(s.t, testkit.Cgroup, err != nil, "a cgroup v2 hierarchy that can be written")
 		default:
 			ts.Fatalf("need what? %s", word)
 		}
@@ -233,6 +233,7 @@ func (s *scenario) within(_ *testscript.TestScript, args []string) {
 		}
 		if word == "uid=65534" {
 			s.world.UID = nobody
+			continue
 		}
 		s.world.Steps = append(s.world.Steps, word)
 	}
@@ -278,7 +279,7 @@ func (s *scenario) start(ts *testscript.TestScript, args []string) {
 	if len(s.hidden) > 0 {
 		s.asked = hide(s.t, s.hidden...)
 		s.world.Files = []*os.File{s.asked.theirs}
-		s.world.Steps = slices.Insert(s.world.Steps, askBefore(s.world.Steps), "ask=3")
+		s.world.Steps = append(s.world.Steps, "ask=3")
 	}
 	if s.gateway == nil {
 		s.gateway = stage.Start(s.t, stage.Programs{Tether: tether, Fixture: fixture}, s.world)
@@ -321,14 +322,6 @@ func (s *scenario) session(_ *testscript.TestScript, args []string) {
 	s.name = args[0]
 }
 
-// askBefore is the place of the step that asks about files: the user changes last.
-func askBefore(steps []string) int {
-	if at := slices.IndexFunc(steps, func(s string) bool { return strings.HasPrefix(s, "uid=") }); at >= 0 {
-		return at
-	}
-	return len(steps)
-}
-
 // What happens to it.
 
 func (s *scenario) signal(ts *testscript.TestScript, args []string) {
@@ -352,7 +345,7 @@ func (s *scenario) signal(ts *testscript.TestScript, args []string) {
 	case "pair":
 		// As the kernel does when memory is short: neither sees the other's end.
 		_ = syscall.Kill(s.PID, syscall.SIGSTOP)
-		stage.Until(s.t, "a stopped wrapper", func() bool { return strings.Contains("TZX", stage.Describe(s.PID).State) })
+		stage.Until(s.t, "a stopped wrapper", func() bool { return slices.Contains([]string{"T", "Z", "X", ""}, stage.Describe(s.PID).State) })
 		for _, whom := range []string{"supervisor", "wrapper"} {
 			pid := s.pid(ts, whom)
 			_ = syscall.Kill(pid, sig) // in the control they are one

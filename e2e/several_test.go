@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/stage"
 )
 
 // Ending one of several servers never touches another.
@@ -16,10 +18,10 @@ func TestSeveralServers(t *testing.T) {
 		end  func(*session)
 	}{
 		{"stdin closed", (*session).closeStdin},
-		{"wrapper terminated", func(s *session) { s.signal(syscall.SIGTERM) }},
-		{"wrapper killed", func(s *session) { s.signal(syscall.SIGKILL) }},
-		{"supervisor killed", func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) }},
-		{"server killed", func(s *session) { _ = syscall.Kill(s.server, syscall.SIGKILL) }},
+		{"wrapper terminated", func(s *session) { s.Signal(syscall.SIGTERM) }},
+		{"wrapper killed", func(s *session) { s.Signal(syscall.SIGKILL) }},
+		{"supervisor killed", func(s *session) { _ = syscall.Kill(s.Supervisor(), syscall.SIGKILL) }},
+		{"server killed", func(s *session) { _ = syscall.Kill(s.Server, syscall.SIGKILL) }},
 	}
 	for i, e := range ends {
 		cgroup := []string{"auto", "off"}[i%2]
@@ -37,33 +39,33 @@ func testSeveral(t *testing.T, cgroup string, end func(*session)) {
 	for range 3 {
 		s := g.newSession()
 		if len(all) > 0 {
-			s.runtime = all[0].runtime // as real ones share it
+			s.Runtime = all[0].Runtime // as real ones share it
 		}
-		s.spawn(setup{flags: polite("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon", "setsid,closefds,clearenv")...)
+		s.Spawn(setup{Flags: polite("--cgroup=" + cgroup)}, node(s.Dir, "serve", "daemon", "setsid,closefds,clearenv")...)
 		all = append(all, s)
 	}
 	for _, s := range all {
-		s.waitReady()
+		s.WaitReady()
 	}
 	for _, s := range all {
-		s.ids = []string{s.ownRecord()}
+		s.IDs = []string{s.ownRecord()}
 	}
 	one, others := all[1], []*session{all[0], all[2]}
 	end(one)
-	one.waitDead()
+	one.WaitDead()
 	for _, s := range others {
 		// Two of the wrapper, the server, the daemon. For a moment there may be a sweep as well.
-		awaitTrue(t, "session "+s.name+" to be whole", func() bool { return s.whole(4) })
+		awaitTrue(t, "session "+s.Name+" to be whole", func() bool { return s.whole(4) })
 	}
-	if left := others[0].records(); len(left) != 2 || slices.Contains(left, one.id()) {
-		t.Errorf("records %v, want those of %v", left, []string{others[0].ids[0], others[1].ids[0]})
+	if left := others[0].Records(); len(left) != 2 || slices.Contains(left, one.ID()) {
+		t.Errorf("records %v, want those of %v", left, []string{others[0].IDs[0], others[1].IDs[0]})
 	}
-	g.kill()
+	g.Kill()
 	for _, s := range others {
-		s.waitDead()
+		s.WaitDead()
 	}
 	for _, s := range all {
-		s.nothingLeft()
+		s.NothingLeft()
 	}
 }
 
@@ -71,9 +73,9 @@ func testSeveral(t *testing.T, cgroup string, end func(*session)) {
 // server may be ready before its record is written.
 func (s *session) ownRecord() (own string) {
 	s.t.Helper()
-	awaitTrue(s.t, fmt.Sprint("a record that names server ", s.server), func() bool {
-		for _, id := range s.records() {
-			if s.recordNow(id).Server.PID == s.server {
+	awaitTrue(s.t, fmt.Sprint("a record that names server ", s.Server), func() bool {
+		for _, id := range s.Records() {
+			if s.Record(id).Server.PID == s.Server {
 				own = id
 			}
 		}
@@ -91,17 +93,17 @@ func TestSameCommandOfOthers(t *testing.T) {
 			sample(t, 3, i+2)
 			t.Parallel()
 			ours := startGateway(t).newSession()
-			argv := node(ours.dir, "serve", "daemon", "setsid")
-			ours.spawn(setup{flags: polite("--cgroup=" + cgroup)}, argv...)
+			argv := node(ours.Dir, "serve", "daemon", "setsid")
+			ours.Spawn(setup{Flags: polite("--cgroup=" + cgroup)}, argv...)
 			theirs := startGateway(t).newSession()
-			theirs.spawn(setup{bare: true}, argv...)
-			ours.waitReady()
-			theirs.waitReady()
+			theirs.Spawn(setup{Bare: true}, argv...)
+			ours.WaitReady()
+			theirs.WaitReady()
 			e.end(ours)
-			ours.gone()
-			ours.endedWhole(e.causes...)
+			ours.Gone()
+			ours.EndedWhole(e.causes...)
 			if !theirs.whole(3) {
-				t.Errorf("a stranger was touched: %v", theirs.members())
+				t.Errorf("a stranger was touched: %v", theirs.Members())
 			}
 		})
 	}
@@ -111,13 +113,13 @@ func TestSameCommandOfOthers(t *testing.T) {
 // its place count as one.
 func (s *session) whole(members int) bool {
 	s.t.Helper()
-	if !strings.Contains(s.ask(`{"id":7,"method":"ping"}`), `"id":7`) {
+	if !strings.Contains(s.Ask(`{"id":7,"method":"ping"}`), `"id":7`) {
 		return false
 	}
-	return len(s.members()) == members && held(s.flock) == s.locks()
+	return len(s.Members()) == members && stage.Held(s.Flock) == s.locks()
 }
 
 // locks tells whether the tree has members that hold the lock.
 func (s *session) locks() bool {
-	return strings.Contains(describe(s.server).args, "closefds")
+	return strings.Contains(stage.Describe(s.Server).Args, "closefds")
 }

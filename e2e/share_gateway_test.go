@@ -20,12 +20,12 @@ import (
 func (s *sharing) run(g *gateway, stdio string) *session {
 	s.t.Helper()
 	r := g.newSession()
-	req := []string{"spawn", r.name, "stdio=" + stdio, "stderr=" + r.stderr, "dir=" + s.dir, "env=XDG_RUNTIME_DIR=" + s.runtime}
+	req := []string{"spawn", r.Name, "stdio=" + stdio, "stderr=" + r.Stderr, "dir=" + s.dir, "env=XDG_RUNTIME_DIR=" + s.runtime}
 	for _, e := range s.env {
 		req = append(req, "env="+e)
 	}
 	argv := slices.Concat([]string{tether, "run"}, s.flags, []string{"--"}, s.command)
-	r.pid = number(s.t, g.call(slices.Concat(req, []string{"--"}, argv)...))
+	r.PID = number(s.t, g.Call(slices.Concat(req, []string{"--"}, argv)...))
 	return r
 }
 
@@ -38,18 +38,18 @@ func TestShareOverlappingRuns(t *testing.T) {
 	id := 0
 	for i := range 8 {
 		next := s.run(g, stdios[i%2])
-		next.write(initialize(version) + "\n")
+		next.Write(initialize(version) + "\n")
 		if len(runs) == 3 {
 			// It ends while the next one begins, with a call on its way.
 			id++
-			runs[0].write(toolCall(id, "echo", "last") + "\n")
+			runs[0].Write(toolCall(id, "echo", "last") + "\n")
 			runs[0].closeStdin()
-			runs[0].wantAnswer(runs[0].read(), id)
+			runs[0].wantAnswer(runs[0].Read(), id)
 		}
-		next.wantAnswer(next.read(), 0)
-		next.write(initialized + "\n")
+		next.wantAnswer(next.Read(), 0)
+		next.Write(initialized + "\n")
 		if len(runs) == 3 {
-			wantExit(t, runs[0].wait(), "exit 0")
+			wantExit(t, runs[0].Wait(), "exit 0")
 			runs = runs[1:]
 		}
 		runs = append(runs, next)
@@ -61,7 +61,7 @@ func TestShareOverlappingRuns(t *testing.T) {
 	if n := s.starts(); n != 1 {
 		t.Errorf("%d servers were started", n)
 	}
-	g.kill()
+	g.Kill()
 	s.wantGone()
 }
 
@@ -70,6 +70,9 @@ func TestShareScope(t *testing.T) {
 	t.Parallel()
 	for scope, servers := range map[string]int{"gateway": 2, "user": 1} {
 		t.Run(scope, func(t *testing.T) {
+			if scope == "user" {
+				testkit.Long(t)
+			}
 			t.Parallel()
 			s := share(t, "--share-scope="+scope)
 			one, other := startGateway(t), startGateway(t)
@@ -81,7 +84,7 @@ func TestShareScope(t *testing.T) {
 			if n := s.starts(); n != servers {
 				t.Errorf("%d servers, want %d", n, servers)
 			}
-			one.kill()
+			one.Kill()
 			if scope == "gateway" {
 				testkit.Until(t, "one host is left", func() bool { return len(s.with("\x00__host\x00")) == 1 })
 			}
@@ -89,7 +92,7 @@ func TestShareScope(t *testing.T) {
 			if n := s.starts(); n != servers {
 				t.Errorf("%d servers, want %d", n, servers)
 			}
-			other.kill()
+			other.Kill()
 			if scope == "user" {
 				kill(t, s.host(), unix.SIGTERM)
 			}
@@ -109,7 +112,7 @@ func (s *sharing) end() {
 func (s *sharing) endHosts() {
 	for _, p := range s.with("\x00__host\x00") {
 		// One that is for a single session may be about to end.
-		_ = unix.Kill(p.pid, unix.SIGTERM)
+		_ = unix.Kill(p.PID, unix.SIGTERM)
 	}
 }
 

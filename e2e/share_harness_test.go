@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -41,9 +42,9 @@ func share(t *testing.T, flags ...string) *sharing {
 	s.runtime = filepath.Join(s.dir, "run")
 	noError(t, os.Mkdir(s.runtime, 0o700))
 	s.flags = append([]string{"--share", "--log-level=info", "--log-format=json", "--log-file=" + s.log(), "--share-linger=1h"}, polite(flags...)...)
-	s.life = newLifeline(t, filepath.Join(s.dir, "lifeline"))
+	s.life = stage.NewLifeline(t, filepath.Join(s.dir, "lifeline"))
 	// A host does not pass on the descriptors of its first client.
-	s.command = []string{"sh", "-c", `exec 9>` + s.life.path + `; exec "$@"`, "sh", fixture, "mcp", s.dir, "-", "0", "serve"}
+	s.command = []string{"sh", "-c", `exec 9>` + s.life.Path + `; exec "$@"`, "sh", fixture, "mcp", s.dir, "-", "0", "serve"}
 	t.Cleanup(s.clear)
 	return s
 }
@@ -66,13 +67,13 @@ func (s *sharing) clear() {
 		all := s.with()
 		for _, p := range all {
 			s.t.Logf("there: %v", p)
-			leaves = append(leaves, p.leafID())
-			_ = unix.Kill(p.pid, unix.SIGKILL)
+			leaves = append(leaves, p.LeafID())
+			_ = unix.Kill(p.PID, unix.SIGKILL)
 		}
 		return len(all) == 0
 	})
 	for _, id := range leaves {
-		removeLeaf(id)
+		stage.RemoveLeaf(id)
 	}
 }
 
@@ -81,7 +82,7 @@ func (s *sharing) awaitNone(words ...string) {
 	s.t.Helper()
 	for all := s.with(words...); len(all) > 0; all = s.with(words...) {
 		for _, p := range all {
-			awaitExit(s.t, p.pid)
+			stage.AwaitExit(s.t, p.PID)
 		}
 	}
 }
@@ -101,7 +102,7 @@ func (s *sharing) with(words ...string) []proc {
 			continue
 		}
 		if !slices.ContainsFunc(words, func(w string) bool { return !bytes.Contains(append([]byte{'^'}, b...), []byte(w)) }) {
-			found = append(found, describe(pid))
+			found = append(found, stage.Describe(pid))
 		}
 	}
 	return found
@@ -114,7 +115,7 @@ func (s *sharing) one(words ...string) int {
 	if len(all) != 1 {
 		s.t.Fatalf("%d processes with %q: %v", len(all), words, all)
 	}
-	return all[0].pid
+	return all[0].PID
 }
 
 func (s *sharing) host() int       { s.t.Helper(); return s.one("\x00__host\x00") }
@@ -129,8 +130,8 @@ func (s *sharing) wantGone() {
 	if left := s.files(); len(left) > 0 {
 		s.t.Errorf("left: %q", left)
 	}
-	for _, id := range endedIn(s.log()) {
-		if leaf := cgroupLeaf(id); leaf != "" {
+	for _, id := range stage.EndedIn(s.log()) {
+		if leaf := stage.CgroupLeaf(id); leaf != "" {
 			s.t.Errorf("left: %s", leaf)
 		}
 	}

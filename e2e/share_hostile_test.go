@@ -55,7 +55,7 @@ func TestShareOddWordsOnTheSocket(t *testing.T) {
 
 // Another user does not get at the socket.
 func TestShareOtherUser(t *testing.T) {
-	testkit.Need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	s := share(t)
 	c := s.client()

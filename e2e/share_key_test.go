@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestShareAsOne(t *testing.T) {
 	needWorld(t)
 	testkit.Long(t)
-	testkit.Need(t, has("unshare") && has("nsenter") && has("setpriv") && has("prlimit") && has("chrt"), "util-linux")
+	testkit.Lacks(t, testkit.Tools, !(has("unshare") && has("nsenter") && has("setpriv") && has("prlimit") && has("chrt")), "util-linux")
 	t.Parallel()
 	s := share(t)
 	apart := [][]string{
@@ -115,8 +116,7 @@ func TestShareFiltered(t *testing.T) {
 	}
 	// The gateway's own filter binds all of its sessions alike.
 	s = share(t)
-	g := &gateway{t: t, dir: t.TempDir(), cmd: exec.Command(fixture, inWorld([]string{fixture, "gateway"}, "refuse=splice:EINVAL")[1:]...)}
-	g.launch()
+	g := startGatewayIn(t, stage.World{Steps: []string{"refuse=splice:EINVAL"}})
 	for i := range 2 {
 		r := s.run(g, "pipe")
 		r.greet()
@@ -125,6 +125,6 @@ func TestShareFiltered(t *testing.T) {
 	if n := s.starts(); n != 1 {
 		t.Errorf("%d servers of a gateway that is filtered, want 1", n)
 	}
-	g.kill()
+	g.Kill()
 	s.wantGone()
 }

@@ -69,7 +69,7 @@ func TestShareKilledAnywhere(t *testing.T) {
 	s := share(t)
 	clients := []*sharer{s.client(), s.client(), s.client()}
 	kills := 0
-	for round := 0; round < rounds(6) || kills == 0; round++ {
+	for round := 0; round < testkit.Rounds(6) || kills == 0; round++ {
 		after := from.between(0, 12*time.Millisecond)
 		var wg sync.WaitGroup
 		errs, results := make([]error, len(clients)), make([]int, len(clients))
@@ -82,7 +82,7 @@ func TestShareKilledAnywhere(t *testing.T) {
 		wg.Go(func() {
 			pause(after)
 			for _, p := range s.with("\x00__host\x00") {
-				if unix.Kill(p.pid, unix.SIGKILL) == nil {
+				if unix.Kill(p.PID, unix.SIGKILL) == nil {
 					killed++
 				}
 			}
@@ -113,7 +113,7 @@ func TestShareKilledAtStart(t *testing.T) {
 	from := newSeed(t)
 	victims := []string{"\x00__host\x00", "\x00__launch\x00", "\x00run\x00--share\x00", "\x00run\x00--share=false\x00", "\x00__supervise\x00"}
 	first := from.IntN(len(victims))
-	for round := range rounds(5) {
+	for round := range testkit.Rounds(5) {
 		victim, after := victims[(first+round)%len(victims)], from.between(0, 12*time.Millisecond)
 		s := share(t)
 		clients := make([]*sharer, 3)
@@ -124,8 +124,8 @@ func TestShareKilledAtStart(t *testing.T) {
 		pause(after)
 		killed := 0
 		for _, p := range s.with("^" + tether + victim) {
-			if unix.Kill(p.pid, unix.SIGKILL) == nil && strings.Contains(victim, "run\x00--share\x00") {
-				killed = p.pid
+			if unix.Kill(p.PID, unix.SIGKILL) == nil && strings.Contains(victim, "run\x00--share\x00") {
+				killed = p.PID
 				break
 			}
 		}

@@ -46,9 +46,9 @@ func needSDK(t *testing.T) {
 	t.Helper()
 	testkit.Long(t)
 	_, err := exec.LookPath("node")
-	testkit.Need(t, err == nil, "node")
+	testkit.Lacks(t, testkit.NPM, err != nil, "node")
 	_, err = os.Stat("npm/node_modules/@modelcontextprotocol/sdk")
-	testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+	testkit.Lacks(t, testkit.NPM, err != nil, "npm packages (npm ci in e2e/npm)")
 }
 
 // share puts the server behind mcp-tether.

@@ -31,11 +31,11 @@ func TestShareAndReap(t *testing.T) {
 	// None of them gets to see that another one has died. The anchor continues a stopped supervisor, so that goes first.
 	supervisor, ours := s.supervisor(), s.with("^"+tether+"\x00")
 	for _, p := range ours {
-		kill(t, p.pid, unix.SIGSTOP)
+		kill(t, p.PID, unix.SIGSTOP)
 	}
 	kill(t, supervisor, unix.SIGKILL)
 	for _, p := range ours {
-		_ = unix.Kill(p.pid, unix.SIGKILL)
+		_ = unix.Kill(p.PID, unix.SIGKILL)
 	}
 	testkit.Until(t, "ours are dead", func() bool { return len(s.with("^"+tether+"\x00")) == 0 })
 	old := time.Now().Add(-time.Hour)

@@ -49,7 +49,7 @@ func TestShareKeeps(t *testing.T) {
 			}
 			testkit.Until(t, "only the kept one is left", func() bool {
 				left := s.with()
-				return len(left) == 1 && left[0].pid == kept
+				return len(left) == 1 && left[0].PID == kept
 			})
 			_ = unix.Kill(kept, unix.SIGKILL)
 		})

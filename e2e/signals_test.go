@@ -22,20 +22,20 @@ func TestSignalsArePassed(t *testing.T) {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
-			s.spawn(setup{flags: quick(flag)}, fixture, "signals")
-			s.waitReady()
+			s.Spawn(setup{Flags: quick(flag)}, fixture, "signals")
+			s.WaitReady()
 			for range 3 {
 				for _, sig := range passed {
-					s.signal(sig)
-					if got := strings.TrimSpace(s.read()); got != "got "+strconv.Itoa(int(sig)) {
+					s.Signal(sig)
+					if got := strings.TrimSpace(s.Read()); got != "got "+strconv.Itoa(int(sig)) {
 						t.Fatalf("the server %s instead of %s", got, strconv.Itoa(int(sig)))
 					}
 				}
 			}
 			s.closeStdin()
-			wantExit(t, s.wait(), "exit 137") // it survives SIGTERM
-			s.gone()
-			s.endedWhole("stdin-closed")
+			wantExit(t, s.Wait(), "exit 137") // it survives SIGTERM
+			s.Gone()
+			s.EndedWhole("stdin-closed")
 		})
 	}
 }
@@ -49,24 +49,24 @@ func TestBlockedSignalsArePassed(t *testing.T) {
 			s := startGateway(t).newSession()
 			argv := []string{fixture, "signals"}
 			if flags != nil {
-				argv = s.wrap(quick(flags...), argv...)
+				argv = s.Wrap(quick(flags...), argv...)
 			}
-			s.spawn(setup{bare: true}, append([]string{fixture, "under", "block=" + allSignals(), "--"}, argv...)...)
-			s.waitReady()
+			s.Spawn(setup{Bare: true}, append([]string{fixture, "under", "block=" + allSignals(), "--"}, argv...)...)
+			s.WaitReady()
 			for _, sig := range passed {
-				s.signal(sig)
-				if got := strings.TrimSpace(s.read()); got != "got "+strconv.Itoa(int(sig)) {
+				s.Signal(sig)
+				if got := strings.TrimSpace(s.Read()); got != "got "+strconv.Itoa(int(sig)) {
 					t.Fatalf("the server %s instead of %s", got, strconv.Itoa(int(sig)))
 				}
 			}
 			if flags == nil {
-				s.signal(syscall.SIGKILL)
-				s.waitDead()
+				s.Signal(syscall.SIGKILL)
+				s.WaitDead()
 				return
 			}
 			s.closeStdin()
-			wantExit(t, s.wait(), "exit 137")
-			s.gone()
+			wantExit(t, s.Wait(), "exit 137")
+			s.Gone()
 		})
 	}
 }
@@ -75,12 +75,12 @@ func TestBlockedSignalsArePassed(t *testing.T) {
 func TestPassedSignalEndsServer(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
-	s.spawn(setup{flags: polite()}, "/bin/cat")
-	s.ask("up") // cat has no handlers
-	s.signal(syscall.SIGUSR1)
-	wantExit(t, s.wait(), "exit "+strconv.Itoa(128+int(syscall.SIGUSR1)))
-	s.gone()
-	s.endedWhole("server-exited")
+	s.Spawn(setup{Flags: polite()}, "/bin/cat")
+	s.Ask("up") // cat has no handlers
+	s.Signal(syscall.SIGUSR1)
+	wantExit(t, s.Wait(), "exit "+strconv.Itoa(128+int(syscall.SIGUSR1)))
+	s.Gone()
+	s.EndedWhole("server-exited")
 }
 
 // A signal that the wrapper inherited as ignored stays so: what `nohup` and a shell's background jobs rely on.
@@ -90,20 +90,20 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
-			argv := s.wrap(polite(), node(s.dir, "serve", "daemon")...)
+			argv := s.Wrap(polite(), node(s.Dir, "serve", "daemon")...)
 			argv = append([]string{fixture, "under", "ignore=" + strconv.Itoa(int(sig)), "--"}, argv...)
-			s.spawn(setup{bare: true}, argv...)
-			s.waitReady()
+			s.Spawn(setup{Bare: true}, argv...)
+			s.WaitReady()
 			for range 3 {
-				s.signal(sig)
-				if answer := s.ask(`{"id":9,"method":"ping"}`); !strings.Contains(answer, `"id":9`) {
+				s.Signal(sig)
+				if answer := s.Ask(`{"id":9,"method":"ping"}`); !strings.Contains(answer, `"id":9`) {
 					t.Errorf("answer %q", answer)
 				}
 			}
-			s.signal(syscall.SIGTERM)
-			wantExit(t, s.wait(), "exit 143")
-			s.gone()
-			if c := s.endedWhole("signal"); c.Signal != "SIGTERM" {
+			s.Signal(syscall.SIGTERM)
+			wantExit(t, s.Wait(), "exit 143")
+			s.Gone()
+			if c := s.EndedWhole("signal"); c.Signal != "SIGTERM" {
 				t.Errorf("signal = %q", c.Signal)
 			}
 		})
@@ -115,11 +115,11 @@ func TestFloodOfSignals(t *testing.T) {
 	for to, flag := range map[string]string{"supervisor": "--cgroup=auto", "anchor": "--cgroup=off", "one process": "--no-anchor"} {
 		t.Run(to, func(t *testing.T) {
 			s := startGateway(t).newSession()
-			s.spawn(setup{flags: quick(flag)}, fixture, "signals")
-			s.waitReady()
-			target := s.pid
+			s.Spawn(setup{Flags: quick(flag)}, fixture, "signals")
+			s.WaitReady()
+			target := s.PID
 			if to == "supervisor" {
-				target = s.supervisor()
+				target = s.Supervisor()
 			}
 			const senders, realTime = 8, 35
 			for range senders {
@@ -128,14 +128,14 @@ func TestFloodOfSignals(t *testing.T) {
 				t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 			}
 			for range 10 {
-				if got := strings.TrimSpace(s.read()); got != "got "+strconv.Itoa(realTime) {
+				if got := strings.TrimSpace(s.Read()); got != "got "+strconv.Itoa(realTime) {
 					t.Fatalf("the server %s", got)
 				}
 			}
 			s.closeStdin()
-			wantExit(t, s.wait(), "exit 137")
-			s.gone()
-			s.endedWhole("stdin-closed")
+			wantExit(t, s.Wait(), "exit 137")
+			s.Gone()
+			s.EndedWhole("stdin-closed")
 		})
 	}
 }

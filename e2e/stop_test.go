@@ -17,9 +17,9 @@ func (g *gateway) named(name string, root string, flags ...string) *session {
 	g.t.Helper()
 	s := g.newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: polite(append(flags, "--name="+name)...)}, node(s.dir, root, "daemon", "setsid,closefds,clearenv")...)
-	s.waitReady()
-	s.ids = []string{s.ownRecord()}
+	s.Spawn(setup{Flags: polite(append(flags, "--name="+name)...)}, node(s.Dir, root, "daemon", "setsid,closefds,clearenv")...)
+	s.WaitReady()
+	s.IDs = []string{s.ownRecord()}
 	return s
 }
 
@@ -32,16 +32,16 @@ func TestStopOwnOrAllUsers(t *testing.T) {
 		t.Errorf("none: %+v", o)
 	}
 	s := startGatewayAs(t, nobody).named("theirs", "serve")
-	for _, args := range [][]string{{"--all"}, {"--name=theirs"}, {s.id()}} {
+	for _, args := range [][]string{{"--all"}, {"--name=theirs"}, {s.ID()}} {
 		o := operator.run(t, append([]string{"stop"}, args...)...)
 		if (o.code != 0) != (args[0] != "--all") || o.code != 0 && !strings.Contains(o.stderr, "--all-users") || !s.whole(4) {
 			t.Errorf("%v: %+v", args, o)
 		}
 	}
-	if o := operator.run(t, "stop", "--all-users", "--name=theirs"); o.code != 0 || o.stdout != "ended "+s.id()+" theirs\n" {
+	if o := operator.run(t, "stop", "--all-users", "--name=theirs"); o.code != 0 || o.stdout != "ended "+s.ID()+" theirs\n" {
 		t.Errorf("%+v", o)
 	}
-	s.waitDead()
+	s.WaitDead()
 }
 
 // On a terminal, stop --all asks.
@@ -50,7 +50,7 @@ func TestStopAllAsks(t *testing.T) {
 		return
 	}
 	s := startGateway(t).named("a", "serve")
-	if o := operator.run(t, "__complete", "stop", s.id()[:4]); o.stdout != s.id()+"\ta\n" {
+	if o := operator.run(t, "__complete", "stop", s.ID()[:4]); o.stdout != s.ID()+"\ta\n" {
 		t.Errorf("the shell is offered %+v", o)
 	}
 	for _, answer := range []string{"", "n", "y"} {
@@ -67,7 +67,7 @@ func TestStopAllAsks(t *testing.T) {
 		}
 		_ = r.Close()
 	}
-	s.waitDead()
+	s.WaitDead()
 }
 
 // asUser is the hidden word of a child that works for a user in the place of root. It is followed by whom the child becomes.
@@ -83,7 +83,7 @@ func TestStopSomeHaveEnded(t *testing.T) {
 	s := startGatewayAs(t, nobody).named("a", "serve")
 	dead := startInnocent(t, nobody)
 	forge(t, nobody, dirOf(nobody), nil, dead.pid) // ended, but for a process
-	if o := user.run(t, "stop", gone, s.id()); o.code != 2 || !s.whole(4) {
+	if o := user.run(t, "stop", gone, s.ID()); o.code != 2 || !s.whole(4) {
 		t.Errorf("a user who is mistaken: exit code %d, %s", o.code, o.stderr)
 	}
 	as := fmt.Sprintf("%d,%d,0,", nobody, nobody)
@@ -93,7 +93,7 @@ func TestStopSomeHaveEnded(t *testing.T) {
 		want map[string]bool // which of them have ended
 	}{
 		{[]string{gone}, 0, map[string]bool{gone: true}},
-		{[]string{gone, anID, s.id()}, 1, map[string]bool{gone: true, anID: false, s.id(): true}},
+		{[]string{gone, anID, s.ID()}, 1, map[string]bool{gone: true, anID: false, s.ID(): true}},
 	} {
 		o := operator.run(t, append([]string{asUser, as, "stop", "--json"}, c.ids...)...)
 		var answer struct {
@@ -113,5 +113,5 @@ func TestStopSomeHaveEnded(t *testing.T) {
 			t.Errorf("stop %v: exit code %d, %v, want %v", c.ids, o.code, got, c.want)
 		}
 	}
-	s.waitDead()
+	s.WaitDead()
 }

@@ -48,11 +48,11 @@ func newClient(t *testing.T, stdio string, flags []string, argv ...string) *clie
 func startOn(t *testing.T, in, out *os.File, flags []string, argv ...string) *client {
 	t.Helper()
 	s := startGateway(t).newSession()
-	full := s.wrap(flags, argv...)
+	full := s.Wrap(flags, argv...)
 	c := &client{cmd: exec.Command(full[0], full[1:]...), s: s}
-	lifeline := holdLifeline(t, s.life)
+	lifeline := holdLifeline(t, s.Life)
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = in, out, os.Stderr
-	c.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
+	c.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.Runtime)
 	c.cmd.ExtraFiles = make([]*os.File, lifelineFD-2)
 	c.cmd.ExtraFiles[lifelineFD-3] = lifeline
 	s.ok(c.cmd.Start())
@@ -78,11 +78,11 @@ const lifelineFD = 9 // as in the fixture
 // holdLifeline opens the writing end. Not by os: the file would be non-blocking for all who inherit it.
 func holdLifeline(t *testing.T, l *lifeline) *os.File {
 	t.Helper()
-	fd, err := unix.Open(l.path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(l.Path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return os.NewFile(uintptr(fd), l.path)
+	return os.NewFile(uintptr(fd), l.Path)
 }
 
 func socketpair() (r, w *os.File, err error) {
@@ -137,7 +137,7 @@ func TestBytesAreIdentical(t *testing.T) {
 			if code := c.exitCode(); code != 0 {
 				t.Errorf("exit %d", code)
 			}
-			c.s.gone()
+			c.s.Gone()
 		})
 	}
 }
@@ -148,18 +148,18 @@ func TestLongLines(t *testing.T) {
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		t.Run(stdio, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{stdio: stdio, flags: polite()}, "serve")
+			s := begin(t, setup{Stdio: stdio, Flags: polite()}, "serve")
 			filler := strings.Repeat("0123456789abcdef", mib/16)
 			for id := range 5 {
 				line := `{"jsonrpc":"2.0","id":` + strconv.Itoa(id) + `,"params":"` + filler + `"}`
 				want := `{"jsonrpc":"2.0","id":` + strconv.Itoa(id) + `,"result":` + line + "}\n"
-				if s.ask(line) != want {
+				if s.Ask(line) != want {
 					t.Fatalf("line %d is not the same", id)
 				}
 			}
 			s.closeStdin()
-			wantExit(t, s.wait(), "exit 0")
-			s.gone()
+			wantExit(t, s.Wait(), "exit 0")
+			s.Gone()
 		})
 	}
 }
@@ -204,17 +204,17 @@ func testLastOutput(t *testing.T, stdio, file string, want []byte) {
 			t.Errorf("exit %d", code)
 		}
 	}
-	c.s.gone()
+	c.s.Gone()
 }
 
 // The wrapper's own words never get on stdout, however much it has to say.
 func TestStdoutIsTheServers(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
-	s.spawn(setup{flags: quick("--log-level=trace", "--log-file=")}, "/bin/sh", "-c", "exit 3")
-	if all := s.readToEnd(); all != "" {
+	s.Spawn(setup{Flags: quick("--log-level=trace", "--log-file=")}, "/bin/sh", "-c", "exit 3")
+	if all := s.ReadToEnd(); all != "" {
 		t.Errorf("stdout has %q", all)
 	}
-	wantExit(t, s.wait(), "exit 3")
-	s.gone()
+	wantExit(t, s.Wait(), "exit 3")
+	s.Gone()
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -19,10 +20,10 @@ func hungTree(t *testing.T, flags []string, children ...string) *session {
 	t.Helper()
 	s := startGateway(t).newSession()
 	for n := 1; strings.Contains(strings.Join(children, " "), fmt.Sprintf("=%d", n)); n++ {
-		mountHung(t, filepath.Join(s.dir, fmt.Sprintf("hung-%d", n)), false)
+		mountHung(t, filepath.Join(s.Dir, fmt.Sprintf("hung-%d", n)), false)
 	}
-	s.spawn(setup{flags: flags}, node(s.dir, "serve,ignore-eof", children...)...)
-	s.waitReady()
+	s.Spawn(setup{Flags: flags}, node(s.Dir, "serve,ignore-eof", children...)...)
+	s.WaitReady()
 	stuck := strings.Count(strings.Join(children, " "), "stuck=")
 	testkit.Until(t, "members that are stuck", func() bool { return blocked() >= stuck })
 	return s
@@ -59,10 +60,10 @@ func TestStuckMembersHoldNothingBack(t *testing.T) {
 						s := hungTree(t, flags, children...)
 						began := time.Now()
 						e.end(s)
-						s.waitDead()
+						s.WaitDead()
 						took := time.Since(began)
-						s.gone()
-						s.endedWhole(cause)
+						s.Gone()
+						s.EndedWhole(cause)
 						if limit := stuckGraces + stuckMargin + 20*time.Second; took > limit { // the machine may be busy
 							t.Errorf("it took %v, want at most %v", took, limit)
 						}
@@ -84,7 +85,7 @@ func TestStuckMemberBesideKeptOne(t *testing.T) {
 			}
 			flags := []string{"--term-grace=1s", "--kill-timeout=2s", "--containers=off", "--cgroup=" + cgroup}
 			s := hungTree(t, flags, "stuck=1", "setsid,keep,closefds", "daemon")
-			s.signal(syscall.SIGTERM)
+			s.Signal(syscall.SIGTERM)
 			s.endedBut("signal")
 		})
 	}
@@ -93,14 +94,14 @@ func TestStuckMemberBesideKeptOne(t *testing.T) {
 // endedBut waits for the end of a session, and expects that its one process to keep is all that is left.
 func (s *session) endedBut(cause string) {
 	s.t.Helper()
-	if err := s.life.wait(testkit.Patience); err != nil {
+	if err := s.Life.Wait(testkit.Patience); err != nil {
 		s.t.Fatalf("still alive: %v", err)
 	}
-	awaitExit(s.t, s.pid)
-	if !held(s.flock) {
+	stage.AwaitExit(s.t, s.PID)
+	if !stage.Held(s.Flock) {
 		s.t.Error("the process to keep has ended")
 	}
-	if c := s.endedWhole(cause); len(c.Kept) != 1 {
+	if c := s.EndedWhole(cause); len(c.Kept) != 1 {
 		s.t.Errorf("%+v", c)
 	}
 }
@@ -118,11 +119,11 @@ func TestStuckMemberWithoutFork(t *testing.T) {
 			flags := []string{"--term-grace=500ms", "--kill-timeout=1s", "--containers=off", "--cgroup=" + cgroup}
 			s := hungTree(t, flags, "stuck=1", "setsid,stuck=2", "setsid,keep,closefds", "daemon")
 			dir := pidsCgroup(t)
-			for _, pid := range []int{s.pid, s.supervisor()} {
+			for _, pid := range []int{s.PID, s.Supervisor()} {
 				s.ok(os.WriteFile(dir+"/cgroup.procs", []byte(fmt.Sprint(pid)), 0))
 			}
 			s.ok(os.WriteFile(dir+"/pids.max", []byte("1"), 0))
-			s.signal(syscall.SIGTERM)
+			s.Signal(syscall.SIGTERM)
 			s.endedBut("signal")
 			s.noCrash()
 		})

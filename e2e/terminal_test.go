@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -15,7 +16,7 @@ func TestTerminalShell(t *testing.T) {
 	y, s := newShell(t)
 	y.typed("PS1='$? 'inner'$ ' $TETHER bash --norc --noprofile 9>$LIFE\n")
 	y.expect("inner$ ")
-	s.ids = s.records()
+	s.IDs = s.Records()
 	y.foreground(strconv.Itoa(y.cmd.Process.Pid))
 	y.interrupts()
 	y.stops()
@@ -30,8 +31,8 @@ func TestTerminalShell(t *testing.T) {
 	y.expect(`"method":"ready"`)
 	y.typed("exit 5\n")
 	y.code("5")
-	s.gone()
-	s.endedWhole("server-exited")
+	s.Gone()
+	s.EndedWhole("server-exited")
 }
 
 // foreground expects that the shell has the terminal, in the session of its leader.
@@ -103,13 +104,13 @@ func TestTerminalInterruptedTwice(t *testing.T) {
 	y.expect("got 28\r")
 	y.typed(ctrlC)
 	y.expect("got 2\r")
-	waitTaken(t, s.supervisor(), syscall.SIGINT)
+	waitTaken(t, s.Supervisor(), syscall.SIGINT)
 	y.resize(41, 100)
 	y.expect("got 28\r") // it lives
 	y.endedByAnother()
 	y.code("137")
-	s.gone()
-	if c := s.endedWhole("signal"); c.Signal != "SIGINT" {
+	s.Gone()
+	if c := s.EndedWhole("signal"); c.Signal != "SIGINT" {
 		t.Errorf("signal = %q", c.Signal)
 	}
 }
@@ -126,13 +127,13 @@ func TestTerminalWithoutStdin(t *testing.T) {
 	y.expect("got 28\r")
 	y.typed(ctrlC)
 	y.expect("got 2\r")
-	waitTaken(t, s.record(s.id()).Anchor.PID, syscall.SIGINT)
+	waitTaken(t, s.Record(s.ID()).Anchor.PID, syscall.SIGINT)
 	y.resize(41, 100)
 	y.expect("got 28\r") // it lives
 	y.endedByAnother()
 	y.code("137")
-	s.gone()
-	if c := s.endedWhole("signal"); c.Signal != "SIGINT" {
+	s.Gone()
+	if c := s.EndedWhole("signal"); c.Signal != "SIGINT" {
 		t.Errorf("signal = %q", c.Signal)
 	}
 }
@@ -145,7 +146,7 @@ func TestTerminalStopped(t *testing.T) {
 	y.typed("$TETHER sed -u 's/^/sa''id: /' 9>$LIFE\n")
 	y.typed("one\n")
 	y.expect("said: one")
-	s.ids = s.records()
+	s.IDs = s.Records()
 	for range 2 {
 		y.typed(ctrlZ)
 		y.expect("Stopped")
@@ -156,8 +157,8 @@ func TestTerminalStopped(t *testing.T) {
 	}
 	y.typed(ctrlD)
 	y.code("0")
-	s.gone()
-	s.endedWhole("server-exited") // The key says nothing to those who do not read.
+	s.Gone()
+	s.EndedWhole("server-exited") // The key says nothing to those who do not read.
 }
 
 // hungUp is a tree in a terminal that is closed.
@@ -169,14 +170,14 @@ func TestTerminalHangUp(t *testing.T) {
 	t.Run("leader", func(t *testing.T) {
 		t.Parallel()
 		s := startGateway(t).newSession()
-		argv := s.wrap(deaf(), node(s.dir, hungUp[0], hungUp[1:]...)...)
-		y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + s.runtime}, holdLifeline(t, s.life), argv...)
+		argv := s.Wrap(deaf(), node(s.Dir, hungUp[0], hungUp[1:]...)...)
+		y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + s.Runtime}, holdLifeline(t, s.Life), argv...)
 		y.ready()
-		s.waitRecord()
+		s.WaitRecord()
 		y.hangUp()
-		s.gone()
+		s.Gone()
 		// The kernel hangs up the streams and signals the leader and the foreground group, and all of it is seen in any order.
-		s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited")
+		s.EndedWhole("signal", "stdin-closed", "stdout-closed", "server-exited")
 	})
 	for name, stdin := range map[string]string{"job": "", "job without stdin": "</dev/null "} {
 		t.Run(name, func(t *testing.T) {
@@ -184,11 +185,11 @@ func TestTerminalHangUp(t *testing.T) {
 			y, s := newShell(t, "--cgroup=off")
 			y.typed("$TETHER $FIXTURE node $DIR - 0 " + quoted(hungUp) + stdin + "9>$LIFE\n")
 			y.ready()
-			s.waitRecord()
+			s.WaitRecord()
 			y.hangUp()
-			s.gone()
+			s.Gone()
 			// The shell dies of it as well.
-			s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited", "gateway-gone")
+			s.EndedWhole("signal", "stdin-closed", "stdout-closed", "server-exited", "gateway-gone")
 		})
 	}
 }
@@ -201,10 +202,10 @@ func TestTerminalHangUpLeaksBare(t *testing.T) {
 	y.ready()
 	y.hangUp()
 	_ = y.cmd.Wait()
-	if len(s.members()) == 0 || !held(s.flock) {
+	if len(s.Members()) == 0 || !stage.Held(s.Flock) {
 		t.Error("nothing is left of the bare tree")
 	}
-	s.endAll()
+	s.EndAll()
 }
 
 func quoted(words []string) string {

@@ -36,10 +36,10 @@ func TestLogSaysWhatWasEnded(t *testing.T) {
 	for name, c := range tollCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{flags: c.flags}, c.root, c.children...)
+			s := begin(t, setup{Flags: c.flags}, c.root, c.children...)
 			s.closeStdin()
-			s.wait()
-			e := s.ended()
+			s.Wait()
+			e := s.Ended()
 			slices.Sort(e.Names)
 			if e.Ended != c.ended || e.Killed != c.killed || !slices.Equal(e.Names, c.names) {
 				t.Errorf("%d ended, %d killed, %q, want %+v", e.Ended, e.Killed, e.Names, c)
@@ -70,7 +70,7 @@ func TestTerminalSaysWhatWasEnded(t *testing.T) {
 				sleep = "true"
 			}
 			sleep, err := exec.LookPath(sleep)
-			testkit.Need(t, err == nil, "sleep and true")
+			testkit.Lacks(t, testkit.Tools, err != nil, "sleep and true")
 			argv := append(append([]string{tether, "run"}, c.flags...), "--", "/bin/sh", "-c", leaves, sleep, c.helper, "0")
 			env := []string{"XDG_RUNTIME_DIR=" + t.TempDir()}
 			var said string

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -28,13 +29,13 @@ func inShells(n int) func([]string) []string {
 // Orphans that die while the session lives must not pile up as zombies.
 func TestOrphansAreReaped(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: polite()}, "serve", "orphans=1000", "setsid/orphans=1000")
-	supervisor := s.supervisor()
+	s := begin(t, setup{Flags: polite()}, "serve", "orphans=1000", "setsid/orphans=1000")
+	supervisor := s.Supervisor()
 	testkit.Until(t, "no zombies below the supervisor", func() bool { return zombies(supervisor) == 0 })
 	s.closeStdin()
-	wantExit(t, s.wait(), "exit 0")
-	s.gone()
-	s.endedWhole("stdin-closed", "server-exited")
+	wantExit(t, s.Wait(), "exit 0")
+	s.Gone()
+	s.EndedWhole("stdin-closed", "server-exited")
 }
 
 // leavesOrphans is a helper that a shell starts before it executes mcp-tether: 50 children of it end as orphans, once a line
@@ -46,31 +47,31 @@ const leavesOrphans = `read line; for n in 1 2 3 4 5; do for m in 1 2 3 4 5 6 7 
 func TestOrphansOfForeignChildrenAreReaped(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
-	gate := filepath.Join(s.dir, "gate")
+	gate := filepath.Join(s.Dir, "gate")
 	s.ok(syscall.Mkfifo(gate, 0o600))
 	script := `/bin/sh -c '` + leavesOrphans + `' "$0" <"$0/gate" 9>&- >/dev/null 2>&1 & echo $! >"$0/foreign"; exec "$@"`
-	argv := append([]string{"/bin/sh", "-c", script, s.dir}, s.wrap(polite(), node(s.dir, "serve")...)...)
-	s.spawn(setup{bare: true}, argv...)
+	argv := append([]string{"/bin/sh", "-c", script, s.Dir}, s.Wrap(polite(), node(s.Dir, "serve")...)...)
+	s.Spawn(setup{Bare: true}, argv...)
 	w := openGate(t, gate)
 	defer w.Close()
-	s.waitReady()
+	s.WaitReady()
 	say := func() { _, err := w.WriteString("\n"); s.ok(err) }
 	say()
-	testkit.Until(t, "the orphans", func() bool { _, err := os.Stat(filepath.Join(s.dir, "left")); return err == nil })
-	testkit.Until(t, "no child but the supervisor and the helper", func() bool { return len(childrenOf(s.pid)) == 2 })
+	testkit.Until(t, "the orphans", func() bool { _, err := os.Stat(filepath.Join(s.Dir, "left")); return err == nil })
+	testkit.Until(t, "no child but the supervisor and the helper", func() bool { return len(childrenOf(s.PID)) == 2 })
 	say()
-	testkit.Until(t, "the end of the helper", func() bool { return describe(s.pidIn("foreign")).state == "Z" })
-	if answer := s.ask(`{"id":9,"method":"ping"}`); !strings.Contains(answer, `"id":9`) {
+	testkit.Until(t, "the end of the helper", func() bool { return stage.Describe(s.pidIn("foreign")).State == "Z" })
+	if answer := s.Ask(`{"id":9,"method":"ping"}`); !strings.Contains(answer, `"id":9`) {
 		t.Errorf("answer %q", answer)
 	}
-	if n := zombies(s.pid); n != 1 {
+	if n := zombies(s.PID); n != 1 {
 		t.Errorf("%d zombies below the anchor, want the helper", n)
 	}
 	s.closeStdin()
-	wantExit(t, s.wait(), "exit 0")
-	s.gone()
+	wantExit(t, s.Wait(), "exit 0")
+	s.Gone()
 }
 
 func zombies(parent int) int {
-	return len(slices.DeleteFunc(childrenOf(parent), func(pid int) bool { return describe(pid).state != "Z" }))
+	return len(slices.DeleteFunc(childrenOf(parent), func(pid int) bool { return stage.Describe(pid).State != "Z" }))
 }

@@ -60,7 +60,7 @@ func openTTY(t *testing.T, env []string, lifeline *os.File, argv ...string) *tty
 func openPair(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	testkit.Need(t, err == nil, "pseudo terminals")
+	testkit.Lacks(t, testkit.Tools, err != nil, "pseudo terminals")
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -92,11 +92,11 @@ func keepOutput(t *testing.T, slave *os.File) {
 func newShell(t *testing.T, flags ...string) (*tty, *session) {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
-	testkit.Need(t, err == nil, "bash")
+	testkit.Lacks(t, testkit.Tools, err != nil, "bash")
 	s := startGateway(t).newSession()
 	y := openTTY(t, []string{
-		"TERM=dumb", "PS1=$? outer$ ", "HISTFILE=", "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.runtime,
-		"TETHER=" + strings.Join(s.wrap(quick(flags...)), " "), "FIXTURE=" + fixture, "LIFE=" + s.life.path, "DIR=" + s.dir,
+		"TERM=dumb", "PS1=$? outer$ ", "HISTFILE=", "HOME=" + s.Dir, "XDG_RUNTIME_DIR=" + s.Runtime,
+		"TETHER=" + strings.Join(s.Wrap(quick(flags...)), " "), "FIXTURE=" + fixture, "LIFE=" + s.Life.Path, "DIR=" + s.Dir,
 	}, nil, bash, "--norc", "--noprofile")
 	y.expect("outer$ ")
 	return y, s

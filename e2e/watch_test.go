@@ -45,15 +45,15 @@ func TestPsWatch(t *testing.T) {
 	y := small(t, nil, "ps", "--watch", "--interval=10ms")
 	y.expect("ready")
 	y.typed("\n")
-	for _, text := range []string{otherScreen, "SESSION", "\x1b[1m  " + decimalString(g.pid) + " fixture", "\x1b[7m> root  " + a.id()[:8] + "  first?[2J?]0;x?  running", "\x1b[32m  root  " + b.id()[:8]} {
+	for _, text := range []string{otherScreen, "SESSION", "\x1b[1m  " + decimalString(g.PID) + " fixture", "\x1b[7m> root  " + a.ID()[:8] + "  first?[2J?]0;x?  running", "\x1b[32m  root  " + b.ID()[:8]} {
 		y.expect(text)
 	}
 	y.typed("\x1b[B")
-	y.expect("\x1b[7m> root  " + b.id()[:8])
+	y.expect("\x1b[7m> root  " + b.ID()[:8])
 	y.typed("k")
-	y.expect("\x1b[7m> root  " + a.id()[:8])
+	y.expect("\x1b[7m> root  " + a.ID()[:8])
 	y.typed("\x1bOBs")
-	y.expect("Stop " + b.id() + " second? y/n")
+	y.expect("Stop " + b.ID() + " second? y/n")
 	y.typed("n")
 	y.expect("s: stop")
 	y.resize(6, 80)
@@ -62,9 +62,9 @@ func TestPsWatch(t *testing.T) {
 		t.Error("one was stopped after a no")
 	}
 	y.typed("xy")
-	y.expect("ended " + b.id() + " second")
-	b.waitDead()
-	y.expect("> root  " + a.id()[:8])
+	y.expect("ended " + b.ID() + " second")
+	b.WaitDead()
+	y.expect("> root  " + a.ID()[:8])
 	if !a.whole(4) {
 		t.Error("the other one was stopped")
 	}
@@ -144,7 +144,7 @@ func TestPsWatchOnAPipe(t *testing.T) {
 	ok(t, cmd.Start())
 	var text strings.Builder
 	chunk := make([]byte, 4096)
-	for strings.Count(text.String(), s.id()) < 3 {
+	for strings.Count(text.String(), s.ID()) < 3 {
 		n, err := out.Read(chunk)
 		ok(t, err)
 		text.Write(chunk[:n])

@@ -87,7 +87,7 @@ func TestGatherOtherTable(t *testing.T) {
 		}
 		return
 	}
-	testkit.Need(t, os.Getuid() == 0, "root, for namespaces")
+	testkit.Need(t, testkit.Namespaces)
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestGatherOtherTable$", "-test.v")
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}

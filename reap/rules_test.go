@@ -123,7 +123,6 @@ func TestFindGoneNamespace(t *testing.T) {
 	}{
 		"gone":                  {func(h *machine, _ *storedSession) { h.Gone = gone }, true},
 		"an empty cgroup":       {func(h *machine, _ *storedSession) { h.Gone = gone; inLeaf(h) }, true},
-		"there":                 {func(h *machine, _ *storedSession) { h.Gone = func(uint64) bool { return false } }, false},
 		"not known":             {func(*machine, *storedSession) {}, false},
 		"a process in its leaf": {func(h *machine, _ *storedSession) { h.Gone = gone; inLeaf(h, 10) }, false},
 		"no boot is named":      {func(h *machine, s *storedSession) { h.Gone = gone; s.Host.Boot = "" }, false},
@@ -249,37 +248,10 @@ func TestFindRecord(t *testing.T) {
 			given: func(h *machine) { h.dead(10) },
 			ended: []int{10, 11},
 		},
-		"a reused pid is somebody else": {
-			rows:  []string{"10 1 5 node s", "11 10 6 sh x"},
-			given: func(h *machine) { h.dead(10).Server.Start = 4 },
-		},
-		"a marked orphan": {
-			rows:  []string{"10 1 5 chrome c", "11 1 6 chrome c"},
-			given: func(h *machine) { h.dead(0); h.proc(11).Session = deadID },
-			ended: []int{11},
-		},
 		"a member's own session": {
 			rows:  []string{"10 1 5 chrome c", "11 1 6 chrome c"},
 			given: func(h *machine) { h.dead(10); h.proc(11).Stat.Session = 10 },
 			ended: []int{10, 11},
-		},
-		"a living anchor will recover": {
-			rows:  []string{"9 1 4 mcp-tether mcp-tether run -- s", "10 9 5 node s"},
-			given: func(h *machine) { h.dead(10).Anchor = h.proc(9).ID },
-		},
-		"the session of a process to keep that has ended, in the leaf": {
-			rows:  innerSession("daemon d"),
-			given: func(h *machine) { h.dead(0).Keep = []string{"chrome"}; inLeaf(h, 10, 11, 12) },
-			ended: []int{12},
-		},
-		"the session of a process to keep, in the leaf": {
-			rows: append(innerSession("daemon d"), "6 1 2 chrome c"),
-			given: func(h *machine) {
-				h.dead(0).Keep = []string{"chrome"}
-				h.proc(8).PPID = 6
-				inLeaf(h, 6, 8, 9, 10, 11, 12)
-			},
-			ended: []int{12},
 		},
 		"an orphaned session where nothing is to be kept, in the leaf": {
 			rows:  innerSession("daemon d"),
@@ -300,15 +272,6 @@ func TestFindRecord(t *testing.T) {
 			},
 			ended: []int{12},
 		},
-		"the session that a member has started, in the leaf": {
-			rows: append(innerSession("daemon d"), "7 1 2 node s"),
-			given: func(h *machine) {
-				h.dead(7).Keep = []string{"chrome"}
-				h.proc(8).PPID = 7
-				inLeaf(h, 7, 8, 9, 10)
-			},
-			ended: []int{7, 8, 9, 10},
-		},
 		"a session around the dead one has adopted its server, in the leaf": {
 			rows: append(innerSession("daemon d"), "4 1 0 mcp-tether mcp-tether run -- s", "5 4 1 mcp-tether mcp-tether __supervise aaaaaaaaaaaaaaaa,1 run s", "7 5 2 node s"),
 			given: func(h *machine) {
@@ -318,62 +281,9 @@ func TestFindRecord(t *testing.T) {
 			},
 			ended: []int{7, 8, 9, 10},
 		},
-		"older than its parent: that pid has changed hands": {
-			rows:  []string{"10 1 50 node s", "11 10 6 daemon d", "12 11 7 worker w"},
-			given: func(h *machine) { h.dead(10) },
-			ended: []int{10},
-		},
-		"older than the leader of its session": {
-			rows:  []string{"10 1 50 node s", "11 1 6 daemon d"},
-			given: func(h *machine) { h.dead(10); h.proc(11).Stat.Session = 10 },
-			ended: []int{10},
-		},
-		"what a process kept by pattern started": {
-			rows:  []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r", "13 10 8 helper h"},
-			given: func(h *machine) { h.dead(10).Keep = []string{"chrome"} },
-			ended: []int{10, 13},
-		},
-		"what a kept process started without environment, in the leaf": {
-			rows: []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r"},
-			given: func(h *machine) {
-				h.dead(10)
-				h.proc(11).Keep = true
-				inLeaf(h, 10, 11, 12)
-			},
-			ended: []int{10},
-		},
-		"what a kept process started, in the session of a member": {
-			rows:  []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r"},
-			given: func(h *machine) { h.dead(10); h.proc(11).Keep = true; h.proc(12).Stat.Session = 10 },
-			ended: []int{10},
-		},
-		"patterns that cannot be read, beside a record": {
-			rows: []string{"10 1 5 node s", "11 10 6 chrome c"},
-			given: func(h *machine) {
-				h.dead(10).Keep = []string{"chrome"}
-				mark(h, 10)
-				h.proc(10).KeptUnclear = true
-			},
-			ended: []int{10},
-		},
-		"a lock without a record": {
-			rows:  []string{"10 1 5 node s", "11 10 6 chrome c"},
-			given: func(h *machine) { h.dead(0).Supervisor = proc.ID{}; keep(h, "chrome", 10, 11) },
-			ended: []int{10},
-		},
 		"patterns that cannot be read, beside a lock without a record": {
 			rows:  []string{"10 1 5 node s"},
 			given: func(h *machine) { h.dead(0).Supervisor = proc.ID{}; mark(h, 10); h.proc(10).KeptUnclear = true },
-		},
-		"kept by an inner session, in the leaf of the outer one": {
-			rows: []string{"10 1 5 node s", "11 10 6 chrome c"},
-			given: func(h *machine) {
-				h.dead(10)
-				keep(h, "chrome", 11)
-				h.proc(11).Session = "ffffffffffffffff"
-				inLeaf(h, 10, 11)
-			},
-			ended: []int{10},
 		},
 		"a root session that dropped privileges, in the recorded leaf": {
 			rows: []string{"10 1 5 node s", "11 1 6 postgres p"},
@@ -395,41 +305,9 @@ func TestFindMark(t *testing.T) {
 			given: func(h *machine) { mark(h, 10); mark(h, 11); h.proc(11).UID = 33 },
 			ended: []int{10, 11},
 		},
-		"a supervisor whose record was lost": {
-			rows:  []string{"9 1 4 mcp-tether mcp-tether __supervise " + deadID + ",1 run s", "10 9 5 node s", "11 9 6 chrome c"},
-			given: func(h *machine) { mark(h, 10); mark(h, 11) },
-		},
-		"a command line that claims the session, without a lock": {
-			rows:  []string{"9 1 4 sh sh __supervise " + deadID + ",1 run s", "11 1 6 chrome c"},
-			given: func(h *machine) { mark(h, 11) },
-			ended: []int{11},
-		},
-		"what adopts the orphans of a supervisor's commands is none": {
-			rows:  []string{"9 1 4 mcp-tether-wait mcp-tether __supervise " + deadID + ",1 run s", "10 1 5 node s"},
-			given: func(h *machine) { mark(h, 10) },
-			ended: []int{10},
-		},
 		"what a session kept that has ended": {
 			rows:  []string{"10 1 5 chrome c", "11 10 6 renderer r", "12 1 7 sh /opt/chrome", "13 1 8 sh sh"},
 			given: func(h *machine) { keep(h, "chrome", 10, 11, 12) },
-		},
-		"a session of which no pattern is known": {
-			rows:  []string{"10 1 5 chrome c", "11 10 6 renderer r"},
-			given: func(h *machine) { mark(h, 10); mark(h, 11) },
-			ended: []int{10, 11},
-		},
-		"what a kept process was, or started, before it ended": {
-			rows:  []string{"10 1 5 renamed r", "11 10 6 worker w"},
-			given: func(h *machine) { keep(h, "chrome", 10, 11) },
-		},
-		"patterns that cannot be read, of an orphan": {
-			rows:  []string{"10 1 5 node s"},
-			given: func(h *machine) { mark(h, 10); h.proc(10).KeptUnclear = true },
-		},
-		"patterns of another user": {
-			rows:  []string{"10 1 5 node s", "11 1 6 node s"},
-			given: func(h *machine) { mark(h, 10); keep(h, "*", 11); h.proc(11).UID = 33 },
-			ended: []int{10},
 		},
 	})
 }
@@ -446,14 +324,6 @@ func TestFindCgroup(t *testing.T) {
 			rows:  []string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether-wait mcp-tether run -- s", "10 9 5 ssh s"},
 			given: func(h *machine) { inLeaf(h, 9, 10) },
 		},
-		"a kept process and the rest, in a leaf without a record": {
-			rows: []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r", "13 1 8 chrome without-environment"},
-			given: func(h *machine) {
-				keep(h, "chrome", 10, 11, 12)
-				inLeaf(h, 10, 11, 12, 13)
-			},
-			ended: []int{10},
-		},
 		"patterns that cannot be read, in a leaf without a record": {
 			rows: []string{"10 1 5 node s", "11 10 6 chrome c"},
 			given: func(h *machine) {
@@ -469,11 +339,6 @@ func TestFindCgroup(t *testing.T) {
 // A known server that was never wrapped, under no gateway: nobody can write to it any more.
 func TestFindSevered(t *testing.T) {
 	testClass(t, classSevered, map[string]ruleCase{
-		"a kept server whose stdin is severed": {
-			rows:  []string{"10 1 5 fs-server /opt/fs-server --root /srv", "11 10 6 chrome c", "20 1 5 fs-server /opt/fs-server --root /srv"},
-			given: func(h *machine) { keep(h, "*-server", 10) },
-			ended: []int{20},
-		},
 		"an orphaned server whose stdin is severed": {
 			rows:  []string{"10 1 5 fs-server /opt/fs-server --root /srv", "11 10 6 chrome c"},
 			ended: []int{10, 11},
@@ -481,36 +346,9 @@ func TestFindSevered(t *testing.T) {
 		"a server below a parent that cannot be seen": {
 			rows: []string{"10 777 5 fs-server /opt/fs-server --root /srv"},
 		},
-		"a server whose parent is outside of the pid namespace": {
-			rows: []string{"10 0 5 fs-server /opt/fs-server --root /srv"},
-		},
-		"a script that mentions an interpreter and runs something else as well": {
-			rows:  []string{"10 1 5 bash bash /home/u/start-node-things.sh", "11 10 6 node node /n/node_modules/.bin/mcp-server-x", "12 10 7 node node /srv/api.js"},
-			ended: []int{11},
-		},
-		"the server of a job that has sent its only request and keeps the answer": {
-			rows:  []string{"10 1 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
-			given: func(h *machine) { h.Stdout = func(pid int) (bool, []int) { return pid == 11, nil } },
-		},
-		"the server of a job whose answer another process reads": {
-			rows:  []string{"10 1 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv", "12 10 6 jq jq ."},
-			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 12} } },
-		},
-		"the server of a job whose answer its script waits for": {
-			rows:  []string{"9 1 4 bash bash /opt/nightly.sh", "10 9 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
-			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 9} } },
-		},
 		"the server of a job of cron whose answer its script waits for": {
 			rows:  []string{"8 1 4 cron cron -f", "9 8 4 sh sh -c /opt/nightly.sh", "10 9 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
 			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 10} } },
-		},
-		"the launcher that was started for the server": {
-			rows:  []string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x"},
-			ended: []int{10, 11},
-		},
-		"a server in a pipeline of its launcher": {
-			rows:  []string{"10 1 5 sh sh -c tail -F queue | mcp-server-x >out", "11 10 6 tail tail -F queue", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
-			given: func(h *machine) { holdStdin(h, 12) },
 		},
 		"a server in a pipeline that has had its only request": {
 			rows: []string{"10 1 5 sh sh -c echo | mcp-server-x | jq .", "12 10 6 node node /n/node_modules/.bin/mcp-server-x", "13 10 6 jq jq ."},
@@ -518,10 +356,6 @@ func TestFindSevered(t *testing.T) {
 				apart(h)
 				h.Stdout = func(int) (bool, []int) { return false, []int{13} }
 			},
-		},
-		"a server whose launcher has it write to a file": {
-			rows:  []string{"10 1 5 sh sh -c mcp-server-x >out", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
-			given: func(h *machine) { h.Stdout = func(pid int) (bool, []int) { return pid == 12, nil } },
 		},
 		"a server that has pipes to a known server of its own": {
 			rows:  []string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x", "12 11 7 fs-server /opt/fs-server --root /srv"},
@@ -537,19 +371,6 @@ func TestFindSevered(t *testing.T) {
 // The same under a living gateway.
 func TestFindDropped(t *testing.T) {
 	testClass(t, classDropped, map[string]ruleCase{
-		"a kept server that its gateway has dropped": {
-			rows:  []string{"9 1 4 codex codex", "10 9 5 fs-server /opt/fs-server --root /srv", "20 9 5 fs-server /opt/fs-server --root /srv"},
-			given: func(h *machine) { keep(h, "*-server", 10) },
-			ended: []int{20},
-		},
-		"the server of a gateway whose own parent gets the answer": {
-			rows:  []string{"8 1 4 bash bash /opt/nightly.sh", "9 8 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
-			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{8} } },
-		},
-		"a server of one question, whose answer its gateway waits for": {
-			rows:  []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
-			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{10, 9} } },
-		},
 		"a dropped server whose answer only it could read": {
 			rows:  []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
 			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{10} } },
@@ -560,13 +381,6 @@ func TestFindDropped(t *testing.T) {
 			given: func(h *machine) {
 				h.Reached = func(pid int, _ []int) string { return map[int]string{11: "it listens"}[pid] }
 			},
-		},
-		"a server whose browser listens": {
-			rows: []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv", "11 10 6 chrome chrome"},
-			given: func(h *machine) {
-				h.Reached = func(pid int, _ []int) string { return map[int]string{11: "it listens"}[pid] }
-			},
-			ended: []int{10, 11},
 		},
 		"a server in a pipeline, under a gateway that has dropped its launcher": {
 			rows:  []string{"9 1 4 codex codex", "10 9 5 sh sh -c tail -F queue | mcp-server-x", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
@@ -677,7 +491,6 @@ func TestFindSurplusOfSessions(t *testing.T) {
 	}{
 		"awake":  {record: session.Record{State: session.StateRunning, Server: proc.ID{PID: 10, Start: 5}}, want: 1},
 		"asleep": {record: session.Record{State: session.StateAsleep}},
-		"unread": {unread: errors.New("damaged")},
 	} {
 		h := table(t, "10 1 5 node s")
 		c.record.Host = here
@@ -714,8 +527,6 @@ func TestFindMarkedInLeaf(t *testing.T) {
 		top   int
 	}{
 		"the gateway is dead":       {func(h *machine) { h.Lives = func(proc.ID) proc.Life { return proc.Dead } }, classCgroup, 10},
-		"the gateway lives":         {func(h *machine) { h.Lives = func(proc.ID) proc.Life { return proc.Alive } }, classCgroup, 10},
-		"a member cannot be seen":   {func(h *machine) { h.Leaves[0].PIDs = []int{10, 11, 777} }, classMark, 10},
 		"a member is looked after":  {func(h *machine) { h.proc(10).PPID = 9 }, classSuspect, 10},
 		"no member is in the table": {func(h *machine) { h.Leaves[0].PIDs = []int{777} }, classMark, 10},
 	} {
@@ -744,11 +555,8 @@ func TestFindMarkedUnderParents(t *testing.T) {
 		want []int
 	}{
 		"started by its parent":        {func(*machine) {}, []int{}},
-		"in a session of its own":      {func(h *machine) { h.proc(10).Stat.Session = 10 }, []int{}},
 		"in the session of a dead one": {func(h *machine) { h.proc(10).Stat.Session = 7 }, []int{10}},
 		"of a living one":              {func(h *machine) { h.proc(10).Stat.Session = 1 }, []int{}},
-		"a service":                    {func(h *machine) { h.proc(10).PPID, h.proc(10).Service = 1, true }, []int{}},
-		"no service":                   {func(h *machine) { h.proc(10).PPID = 1 }, []int{10}},
 	} {
 		h := table(t, rows...)
 		h.proc(9).Stat.Session, h.proc(10).Stat.Session, h.proc(1).Stat.Session = 9, 9, 1
@@ -770,9 +578,7 @@ func TestFindMarkedOutsideOfRecord(t *testing.T) {
 	}{
 		"older than the session": {func(*machine) {}, []int{20, 21, 22}},
 		"younger":                {func(h *machine) { h.proc(8).Start = 40 }, []int{10, 11, 20, 21, 22}},
-		"adopts orphans":         {func(h *machine) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21, 22}},
 		"a service":              {func(h *machine) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, []int{20, 21, 22}},
-		"in the leaf":            {func(h *machine) { inLeaf(h, 10) }, []int{10, 11, 20, 21, 22}},
 	} {
 		h := table(t, rows...)
 		for _, pid := range []int{8, 10, 11} {
@@ -802,9 +608,7 @@ func TestFindMarkedOutsideOfLock(t *testing.T) {
 		want []int
 	}{
 		"a terminal's window": {func(*machine) {}, []int{20, 21}},
-		"a service":           {func(h *machine) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, []int{20, 21}},
 		"an orphan":           {func(h *machine) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21}},
-		"in the leaf":         {func(h *machine) { inLeaf(h, 10) }, []int{10, 11, 20, 21}},
 	} {
 		h := table(t, "8 1 4 gnome-terminal- gnome-terminal-server", "10 8 50 bash bash", "11 10 51 vim vim", "20 1 30 node s", "21 20 31 chrome c")
 		h.dead(0).Supervisor = proc.ID{}
@@ -835,11 +639,7 @@ func TestFindMarkedOutsideOfMark(t *testing.T) {
 	}{
 		"a terminal's window":    {func(*machine) {}, true},
 		"a newborn window":       {func(h *machine) { h.proc(10).Start = h.Since }, true},
-		"a window that is kept":  {func(h *machine) { h.proc(10).Keep = true }, true},
-		"a service":              {func(h *machine) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, true},
-		"an orphan":              {func(h *machine) { h.proc(8).Comm = "systemd" }, false},
 		"a dead one":             {func(h *machine) { h.proc(10).State, h.proc(10).Threads = 'Z', 0 }, false},
-		"of another session":     {func(h *machine) { h.proc(10).Session = "ffffffffffffffff" }, false},
 		"of the session's child": {func(h *machine) { h.proc(10).PPID = 20 }, false},
 	} {
 		for _, leaf := range []bool{false, true} {

@@ -114,7 +114,7 @@ func TestSweepThatDoesNotEnd(t *testing.T) {
 		}
 		if held {
 			_, err := io.ReadFull(out, make([]byte, len(seized)))
-			testkit.Need(t, err == nil, "to trace another process")
+			testkit.Lacks(t, testkit.Kernel, err != nil, "to trace another process")
 		}
 		c := &common{}
 		c.sweeper = c.identity(sweep.Process.Pid)

@@ -124,7 +124,7 @@ func TestOpenDocumentRefuses(t *testing.T) {
 }
 
 func TestOpenDocumentOfAnotherUser(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root, to give a file away")
+	testkit.Need(t, testkit.Root)
 	name := written(t, "{}", 0o666)
 	if err := os.Chown(name, 1777, 1777); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestOpenDocumentOfAnotherUser(t *testing.T) {
 }
 
 func TestOpenDocumentClosedToWriting(t *testing.T) {
-	testkit.Excuse(t, os.Getuid() == 0, "permissions do not bind root")
+	testkit.Need(t, testkit.User)
 	if _, err := OpenDocument(written(t, "{}", 0o400), ""); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("%v", err)
 	}

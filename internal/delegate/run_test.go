@@ -86,7 +86,7 @@ func run(t *testing.T, part string) (string, int, error) {
 
 func runIn(ctx context.Context, t *testing.T, part string) (string, int, error) {
 	t.Helper()
-	testkit.Need(t, os.Getuid() == 0, "root, to become another user")
+	testkit.Need(t, testkit.Root)
 	out, code, err := Run(ctx, User{UID: stranger, GID: stranger, Name: "s", Home: "/nonexistent", Groups: []int{1778}}, []string{part}, 64<<10)
 	return string(out), code, err
 }
@@ -145,7 +145,7 @@ func TestChildIsBounded(t *testing.T) {
 
 // A child that has stopped itself is ended with the time.
 func TestChildThatHangsIsEnded(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root, to become another user")
+	testkit.Need(t, testkit.Root)
 	ctx, timeUp := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {

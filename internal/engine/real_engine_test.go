@@ -54,7 +54,7 @@ func realEngine(t *testing.T) *engine {
 	host := os.Getenv("MCP_TETHER_TEST_ENGINE")
 	_, err := exec.LookPath("docker")
 	testkit.Long(t)
-	testkit.Need(t, host != "" && err == nil, "a container engine in MCP_TETHER_TEST_ENGINE, and the docker command")
+	testkit.Lacks(t, testkit.Docker, !(host != "" && err == nil), "a container engine in MCP_TETHER_TEST_ENGINE, and the docker command")
 	at, err := EndpointAt(host, "", false)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func TestPIDNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Excuse(t, os.Getuid() != 0 || own != firstPIDNamespace, "only root sees all pid namespaces, from the first one")
+	testkit.Lacks(t, testkit.Host, os.Getuid() != 0 || own != firstPIDNamespace, "only root sees all pid namespaces, from the first one")
 	cmd := exec.Command("sleep", "1000")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -54,7 +54,7 @@ var _ = testkit.Role("namespaces", func() {
 
 // From another pid namespace, or without the right to look, nothing is known.
 func TestPIDNamespacesInPart(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root, for namespaces and to become another user")
+	testkit.Need(t, testkit.Namespaces)
 	for name, attr := range map[string]*syscall.SysProcAttr{
 		"another pid namespace": {Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS},
 		"another user":          {Credential: &syscall.Credential{Uid: 65534, Gid: 65534}},
@@ -68,7 +68,7 @@ func TestPIDNamespacesInPart(t *testing.T) {
 
 // What another user may not look at is an error, and no answer: a kernel may fail to say so.
 func TestNamespacesOfAnotherUser(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root, to become another user")
+	testkit.Need(t, testkit.Root)
 	k := testkit.Start(t, "closed", 0, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
 	if line := k.Line(); line != "false false\n" {
 		t.Errorf("answered: %q", line)

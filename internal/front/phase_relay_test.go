@@ -14,6 +14,7 @@ import (
 	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
+	"mcp-tether/internal/testkit"
 )
 
 // The phase table and the relay together, without processes. The test plays a client and one server after another. Each
@@ -45,7 +46,7 @@ func TestPhaseModelWithRelay(t *testing.T) {
 func explore(t *testing.T, lazy bool) {
 	depth := 7
 	switch {
-	case os.Getenv("MCP_TETHER_ROUNDS") != "": // a run with all its rounds
+	case testkit.Rounds(7) > 7 && !underRace: // a run with all its rounds
 		depth = 10
 	case testing.Short(), underRace:
 		depth = 5

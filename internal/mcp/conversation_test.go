@@ -118,19 +118,10 @@ func checkSleep(t *testing.T, before []string, cases []sleepCase) {
 func TestMaySleepOnlyAfterTheHandshake(t *testing.T) {
 	const unfinished = "handshake unfinished"
 	checkSleep(t, nil, []sleepCase{
-		{"nothing seen", nil, unfinished},
-		{"asked", []string{initialize}, unfinished},
-		{"answered", []string{initialize, welcome}, unfinished},
 		{"done", []string{initialize, welcome, initialized}, ""},
-		{"confirmed early", []string{initialize, initialized, welcome}, ""},
-		{"confirmed without answer", []string{initialize, initialized}, unfinished},
-		{"refused", []string{initialize, refuse("<", 0, -32602), initialized}, unfinished},
-		{"refused, then accepted", []string{initialize, refuse("<", 0, -32602), initialize, welcome, initialized}, ""},
 		{"second", []string{initialize, welcome, initialized, strings.Replace(initialize, `"id":0`, `"id":5`, 1)}, unfinished},
 		{"second, refused", []string{initialize, welcome, initialized, strings.Replace(initialize, `"id":0`, `"id":5`, 1), refuse("<", 5, -32600)}, ""},
 		{"second, only the first answered", []string{initialize, strings.Replace(initialize, `"id":0`, `"id":5`, 1), welcome, initialized}, unfinished},
-		{"ping instead", []string{ask(">", 1, "ping", "{}"), reply("<", 1, "{}")}, unfinished},
-		{"not to be cancelled", []string{initialize, cancel(">", 0), initialized}, unfinished},
 		{"too large to repeat", []string{">~" + initialize[1:], welcome, initialized}, "handshake of the client too large to repeat"},
 		{"reply too large", []string{initialize, "<~" + welcome[1:], initialized}, "handshake reply of the server too large or too odd to compare"},
 		{"reply odd", []string{initialize, reply("<", 0, "[]"), initialized}, "handshake reply of the server too large or too odd to compare"},
@@ -158,22 +149,15 @@ func TestMaySleepOnlyWithoutRequests(t *testing.T) {
 	const unread = "a message that could not be read"
 	checkSleep(t, []string{initialize, welcome, initialized}, []sleepCase{
 		{"asked", []string{call}, waits},
-		{"answered", []string{call, reply("<", 1, "{}")}, ""},
 		{"answered with other spelling", []string{call, reply("<", "1.0", "{}")}, ""},
 		{"refused", []string{call, refuse("<", 1, -32000)}, ""},
 		{"another answered", []string{call, reply("<", 2, "{}")}, waits},
 		{"text is no number", []string{call, reply("<", `"1"`, "{}")}, waits},
 		{"error of nobody", []string{call, refuse("<", "null", -32700)}, waits},
-		{"answered by the wrong side", []string{call, reply(">", 1, "{}")}, waits},
-		{"cancelled", []string{call, cancel(">", 1)}, ""},
-		{"cancelled and answered", []string{call, cancel(">", 1), reply("<", 1, "{}")}, ""},
 		{"another cancelled", []string{call, cancel(">", 2)}, waits},
-		{"cancelled by the wrong side", []string{call, cancel("<", 1)}, waits},
 		{"cancelled without id", []string{call, `>{"method":"notifications/cancelled"}`}, waits},
 		{"too large", []string{">~" + call[1:]}, waits},
 		{"too large and answered", []string{">~" + call[1:], "<~" + reply("", 1, "{}")}, ""},
-		{"id used twice", []string{call, call}, "2 requests of the client unanswered (tools/call)"},
-		{"id used twice, answered once", []string{call, call, reply("<", 1, "{}")}, waits},
 		{"id null", []string{ask(">", "null", "ping", "{}")}, unread},
 		{"id null, long ago", []string{ask(">", "null", "ping", "{}"), "+1h"}, ""},
 		{"id null of the server", []string{ask("<", "null", "ping", "{}")}, unread},
@@ -195,11 +179,6 @@ func TestMaySleepOnlyWithoutRequests(t *testing.T) {
 			"4 requests of the client unanswered (a, b, c, ...)"},
 
 		{"server asked", []string{roots}, "1 request of the server unanswered (roots/list)"},
-		{"server answered", []string{roots, reply(">", 1, "{}")}, ""},
-		{"server cancelled", []string{roots, cancel("<", 1)}, ""},
-		{"both, one id", []string{call, roots, reply("<", 1, "{}")}, "1 request of the server unanswered (roots/list)"},
-		{"both, one id, cancelled", []string{call, roots, cancel("<", 1)}, waits},
-		{"server gone", []string{call, roots, "gone"}, waits},
 
 		{"listening", []string{ask(">", 1, "subscriptions/listen", modernMeta)}, "1 request of the client unanswered (subscriptions/listen)"},
 		{"listened", []string{ask(">", 1, "subscriptions/listen", modernMeta), cancel("<", 1)}, ""},
@@ -348,30 +327,6 @@ func checkSteps(t *testing.T, steps []Step, want []string) {
 	}
 }
 
-func TestReplayOfStatelessServersIsEmpty(t *testing.T) {
-	c := &Conversation{}
-	talk(t, c, ask(">", 1, "tools/list", modernMeta), reply("<", 1, "{}"))
-	if steps := c.Replay(); len(steps) != 0 {
-		t.Errorf("%d steps", len(steps))
-	}
-}
-
-// A server may take only numbers as ids, as its client has them.
-func TestReplayHasNumbersWhereTheClientHas(t *testing.T) {
-	c := &Conversation{}
-	talk(t, c, initialize, welcome, initialized, ask(">", 1, "tools/list", "{}"), reply("<", 1, "{}"), ask(">", 2, "logging/setLevel", `{"level":"info"}`),
-		reply("<", 2, "{}"), askRoots, giveRoots, "gone")
-	steps := c.Replay()
-	if len(steps) < 7 {
-		t.Fatalf("%d steps", len(steps))
-	}
-	for _, s := range steps {
-		if strings.Contains(s.AwaitID, `"`) || strings.Contains(string(s.Line), `"id":"`) {
-			t.Errorf("%s", s.Line)
-		}
-	}
-}
-
 func TestReplayUsesNewIDs(t *testing.T) {
 	c := &Conversation{}
 	talk(t, c, initialize, welcome, initialized, ask(">", 1, "logging/setLevel", `{"level":"info"}`), reply("<", 1, "{}"))
@@ -451,45 +406,6 @@ func TestRefusedStateIsDropped(t *testing.T) {
 		if again := c.Replay(); len(again) != next.steps {
 			t.Fatalf("%v: %d steps", next.lines, len(again))
 		}
-	}
-}
-
-// A list that the client has read is read again. The client is told if it has changed, with each new server, provided that
-// it wants to know.
-func TestReplayReadsLists(t *testing.T) {
-	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"
-	list := func(id int, params, result string) []string {
-		return []string{ask(">", id, "tools/list", params), reply("<", id, result)}
-	}
-	for name, tt := range map[string]struct {
-		lines []string
-		steps int
-	}{
-		"read":      {list(1, "{}", `{"tools":[1]}`), 3},
-		"last page": {list(1, `{"cursor":"x"}`, `{"tools":[1]}`), 2},
-		"refused":   {[]string{list(1, "{}", "")[0], refuse("<", 1, -1)}, 2},
-		"too large": {[]string{list(1, "{}", "")[0], "<~" + reply("", 1, `{"tools":[1]}`)}, 2},
-		"prompts":   {[]string{ask(">", 1, "prompts/list", "{}"), reply("<", 1, "{}")}, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := &Conversation{}
-			talk(t, c, slices.Concat([]string{initialize, welcome, initialized}, tt.lines)...)
-			steps := c.Replay()
-			if len(steps) != tt.steps {
-				t.Fatalf("%d steps, want %d", len(steps), tt.steps)
-			}
-			if len(steps) == 2 {
-				return
-			}
-			for i, answer := range []struct{ text, tell string }{
-				{`{"tools":[1]}`, ""}, {`{"tools":[2]}`, changed}, {`{"tools":[2]}`, changed}, {`{"tools":[1]}`, ""},
-			} {
-				tell, err := check(t, c.Replay()[2], reply("", `"x"`, answer.text))
-				if tell != answer.tell || err != nil {
-					t.Errorf("%d: %q, %v", i, tell, err)
-				}
-			}
-		})
 	}
 }
 
@@ -573,13 +489,6 @@ func btoi(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-func TestLostIsShort(t *testing.T) {
-	got := Lost("x", json.RawMessage(`"`+strings.Repeat("a", 1000)+`"`), json.RawMessage("1"))
-	if len(got) > 150 {
-		t.Error(got)
-	}
 }
 
 // Arrays are compared as sets, and more is no loss.

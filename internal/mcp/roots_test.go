@@ -97,21 +97,6 @@ func TestHasRoots(t *testing.T) {
 	}
 }
 
-// The steps of the replay end with the roots, and a ping behind them, where the server is one that asks for them.
-func TestReplayWaitsForRoots(t *testing.T) {
-	c := &Conversation{}
-	talk(t, c, initialize, welcome, initialized, askRoots, giveRoots, "gone")
-	steps := c.Replay()
-	if len(steps) != 6 || !steps[2].Roots || steps[2].Line != nil || !steps[4].Settle || steps[4].Line != nil {
-		t.Fatalf("%+v", steps)
-	}
-	for _, ping := range []Step{steps[3], steps[5]} {
-		if !strings.Contains(string(ping.Line), `"ping"`) || ping.AwaitID == "" {
-			t.Errorf("%+v", ping)
-		}
-	}
-}
-
 // A message that does not use the server does not keep it awake: each is reported as use or not.
 func TestUse(t *testing.T) {
 	c := &Conversation{}

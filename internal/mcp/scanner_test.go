@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -120,62 +119,6 @@ func same(t *testing.T, got, want []Message) {
 	}
 }
 
-func TestScannerFindsIDAndMethod(t *testing.T) {
-	line := func(k Kind, id, method string) Message { return Message{Kind: k, ID: id, Method: method, Line: true} }
-	failed := func(id string) Message { return Message{Kind: Response, ID: id, IsError: true, Line: true} }
-	opaque, unclear := Message{Line: true}, Message{Line: true, Kind: Unclear}
-	longID := `"` + strings.Repeat("a", 5000) + `"`
-	tests := []struct {
-		name, line string
-		want       Message
-	}{
-		{"request", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, line(Request, "1", "tools/call")},
-		{"notification", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, line(Notification, "", "notifications/initialized")},
-		{"response", `{"jsonrpc":"2.0","id":"a","result":{}}`, line(Response, `"a"`, "")},
-		{"empty result", `{"id":1,"result":null}`, line(Response, "1", "")},
-		{"error", `{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"id"}}`, failed("7")},
-		{"error without id", `{"error":{"code":-32700}}`, failed("")},
-		{"error with null id", `{"id":null,"error":{"code":-32700}}`, failed("null")},
-		{"error that is null", `{"id":1,"result":1,"error":null}`, line(Response, "1", "")},
-		{"id at the end", `{"result":{"id":5,"x":[{"id":6}]},"jsonrpc":"2.0","id":1}`, line(Response, "1", "")},
-		{"nested method", `{"id":1,"params":{"method":"x","id":2},"method":"y"}`, line(Request, "1", "y")},
-		{"escaped keys", `{"\u0069d":3,"m\u0065thod":"a\/b"}`, line(Request, "3", "a/b")},
-		{"all escaped key", `{"\u006D\u0065\u0074\u0068\u006f\u0064":"x"}`, line(Notification, "", "x")},
-		{"last id counts", `{"id":1,"method":"x","id":2}`, line(Request, "2", "x")},
-		{"last id is good", `{"id":[1],"method":"x","id":2}`, line(Request, "2", "x")},
-		{"last id is bad", `{"id":1,"method":"x","id":{}}`, unclear},
-		{"last method is bad", `{"id":1,"method":"x","method":5}`, unclear},
-		{"case counts", `{"ID":1,"Method":"x","result":0}`, line(Response, "", "")},
-		{"equal numbers", `{"id":1.0e0,"method":"x"}`, line(Request, "1", "x")},
-		{"equal strings", `{"id":"\u00e9\n","method":"x"}`, line(Request, `"é\n"`, "x")},
-		{"null id", `{"id":null,"method":"x"}`, line(Request, "null", "x")},
-		{"id true", `{"id":true,"method":"x"}`, line(Request, "true", "x")},
-		{"long id", `{"id":` + longID + `,"method":"x"}`, line(Request, longID, "x")},
-		{"method and result", `{"id":1,"method":"x","result":1}`, line(Request, "1", "x")},
-		{"braces in strings", `{"a":"}{\"][\\","id":1,"method":"x}"}`, line(Request, "1", "x}")},
-		{"white space", " \t{ \"id\" : 1 , \"method\" : \"x\" } \r", line(Request, "1", "x")},
-		{"invalid UTF-8", "{\"a\":\"\xff\xfe\",\"id\":\"\xff\",\"method\":\"x\"}", line(Request, "\"\xff\"", "x")},
-		{"neither", `{"jsonrpc":"2.0","id":1}`, opaque},
-		{"no object", `"id"`, opaque},
-		{"number", `12`, opaque},
-		{"no JSON", `Server started on stdio`, opaque},
-		{"cut short", `{"id":1,"method":"x"`, opaque},
-		{"cut in a number", `{"id":1`, opaque},
-		{"empty batch", `[]`, opaque},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := scan(&Scanner{}, []byte(tt.line+"\n"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			tt.want.Raw, tt.want.Size = []byte(tt.line), int64(len(tt.line))
-			same(t, got, []Message{tt.want})
-			same(t, oracle([]byte(tt.line), DefaultKeep), got)
-		})
-	}
-}
-
 // What encoding/json does not take, another parser may.
 func TestScannerTakesWhatOtherParsersTake(t *testing.T) {
 	call := Message{Kind: Request, ID: "1", Method: "x", Line: true}
@@ -208,25 +151,6 @@ func TestScannerTakesWhatOtherParsersTake(t *testing.T) {
 			same(t, got, []Message{want})
 		}
 	}
-}
-
-func TestScannerTakesBatchesApart(t *testing.T) {
-	line := ` [ {"id":1,"method":"a"} , {"method":"b"},7,[{"id":2,"method":"c"}],{"id":3,"result":[]},{"x":{"id":9}} ]`
-	got, err := scan(&Scanner{}, []byte(line))
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw := func(m Message, s string) Message {
-		m.Raw, m.Size = []byte(s), int64(len(s))
-		return m
-	}
-	same(t, got, []Message{
-		raw(Message{Kind: Request, ID: "1", Method: "a"}, `{"id":1,"method":"a"}`),
-		raw(Message{Kind: Notification, Method: "b"}, `{"method":"b"}`),
-		{}, {},
-		raw(Message{Kind: Response, ID: "3"}, `{"id":3,"result":[]}`),
-		raw(Message{}, `{"x":{"id":9}}`),
-	})
 }
 
 // Wherever the chunks end, the messages are the same.
@@ -287,28 +211,6 @@ func TestScannerBoundsLines(t *testing.T) {
 	}
 }
 
-func TestScannerBoundsIDs(t *testing.T) {
-	for n, want := range map[int]Kind{tokenMax - 2: Request, tokenMax - 1: Unclear} {
-		got, err := scan(&Scanner{}, fmt.Appendf(nil, `{"id":"%s","method":"x"}`, strings.Repeat("a", n)), 100)
-		if err != nil || len(got) != 1 || got[0].Kind != want {
-			t.Errorf("%d letters: %v %+v", n, err, got)
-		}
-	}
-}
-
-func TestScannerKnowsPartialLines(t *testing.T) {
-	s := &Scanner{}
-	none := func(Message) {}
-	for _, tt := range []struct {
-		chunk string
-		want  bool
-	}{{"", false}, {"{", true}, {"}", true}, {"\n", false}, {"\n", false}, {"a\nb", true}} {
-		if err := s.Feed([]byte(tt.chunk), none); err != nil || s.Partial() != tt.want {
-			t.Errorf("after %q: %v, partial %t", tt.chunk, err, s.Partial())
-		}
-	}
-}
-
 // A scanner that has seen a large line does not go on holding it: there may be hundreds that sleep.
 func TestScannerLetsGoOfLargeLines(t *testing.T) {
 	s := &Scanner{}
@@ -336,6 +238,11 @@ func FuzzScanner(f *testing.F) {
 		`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n", `[{"id":1,"result":{}},{}]` + "\r\n\n",
 		`{"\u0069d":"\ud800","method":"\u00e9","id":1e3}`, `{"a":[1,-0.5e-7,true,false,null],"error":null,"id":null}`,
 		"{\"id\":\"\xff\",\"method\":\"\xc3\"}\nx", `{"id":12345678901234567890,"method":""}`,
+		`{"result":{"id":5,"x":[{"id":6}]},"jsonrpc":"2.0","id":1}`, `{"id":1,"params":{"method":"x","id":2},"method":"y"}`,
+		`{"m\u0065thod":"a\/b","id":1,"id":2}`, `{"id":[1],"method":"x","id":2}`, `{"id":1,"method":"x","id":{}}`,
+		`{"id":1,"method":"x","method":5}`, `{"ID":1,"Method":"x","result":0}`, `{"a":"}{\"][\\","id":true,"method":"x}"}`,
+		`{"id":"` + strings.Repeat("a", tokenMax-1) + `","method":"x"}`, `{"error":{"code":1}}`, `{"id":1,"result":1,"error":null}`,
+		` [ {"id":1,"method":"a"} , {"method":"b"},7,[{"id":2,"method":"c"}],{"id":3,"result":[]},{"x":{"id":9}} ]`, "[]", `{"id":1`,
 	} {
 		f.Add([]byte(seed), uint16(3), uint16(9), uint8(20))
 	}

@@ -99,7 +99,7 @@ func TestSignalBornAsksForOrphans(t *testing.T) {
 
 // Pids wrap around at their maximum. The test makes that happen in a pid namespace of its own.
 func TestSignalBornAcrossWrap(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root, for a pid namespace")
+	testkit.Need(t, testkit.Namespaces)
 	cmd := testkit.Command(t, "wrap")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if out, err := cmd.CombinedOutput(); err != nil {

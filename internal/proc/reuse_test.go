@@ -17,7 +17,7 @@ import (
 // A signal to a pid that changed hands must reach no process. In a pid namespace of its own the test can choose the
 // next pid through ns_last_pid. So it causes the reuse instead of waiting for it.
 func TestSignalSparesReusedPID(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root, for a pid namespace")
+	testkit.Need(t, testkit.Namespaces)
 	cmd := testkit.Command(t, "reuse")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()

@@ -27,41 +27,6 @@ func TestGateWithholdsRequests(t *testing.T) {
 	s.reads(s.fromRelay, "no JSON\n")
 }
 
-// A server that is restored may ask: the client answers it later. Only the answer that is waited for is swallowed.
-func TestGateLetsANewServerAsk(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.fallAsleep()
-	s.connect()
-	s.relay.Restore()
-	s.tells(s.write(s.serverOut, listed+serverAsks+welcome+serverSays), Event{Kind: Answered}, Event{Kind: Restored})
-	s.reads(s.fromRelay, listed+serverAsks+serverSays)
-}
-
-// What the client writes while the server is being ended stays in the client's stream.
-func TestGateLeavesTheClientsMessage(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.relay.EndServer()
-	s.tells(s.write(s.toRelay, list))
-	s.endServer()
-	s.tells(s.settle())
-	s.relay.Disconnect()
-	s.tells(s.settle(), Event{Kind: ClientWrote})
-}
-
-// Half of a line waits for its other half, and comes before it, even if the session ends in between.
-func TestGateKeepsTheOrder(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.relay.EndServer()
-	s.tells(s.write(s.serverOut, serverSays[:20]))
-	s.reads(s.fromRelay, "")
-	s.relay.Finish()
-	s.tells(s.write(s.serverOut, serverSays[20:]+serverSays))
-	s.reads(s.fromRelay, serverSays+serverSays)
-}
-
 // A line that is too long is dropped to its end. Its second half would be no message.
 func TestGateDropsALongLine(t *testing.T) {
 	for name, finish := range map[string]bool{"while it ends": false, "then the session ends": true} {
@@ -110,22 +75,6 @@ func TestGateKeepsALineInOnePieceBeyondTheServer(t *testing.T) {
 	}
 }
 
-// A woken server that is given up may answer the handshake all the same. The client has had its answer from the first one.
-func TestGateSwallowsALateHandshake(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.fallAsleep()
-	s.tells(s.write(s.toRelay, list), Event{Kind: ClientWrote})
-	s.connect()
-	s.relay.Restore()
-	s.relay.EndServer()
-	s.tells(s.write(s.serverOut, welcome+serverSays), Event{Kind: Answered})
-	s.reads(s.fromRelay, serverSays)
-	s.relay.Disconnect()
-	s.write(s.serverOut, welcome+serverSays)
-	s.reads(s.fromRelay, serverSays)
-}
-
 // A session may end while its server wakes. The client gets no answer to what is repeated, and no question that it could
 // not answer any more.
 func TestGateStaysWhenTheSessionEnds(t *testing.T) {
@@ -172,29 +121,6 @@ func TestGateStaysWhenTheSessionEnds(t *testing.T) {
 		s.tells(s.write(s.serverOut, agreed+listened), Event{Kind: Answered})
 		s.reads(s.fromRelay, listened) // There is no next server for it.
 	})
-}
-
-// The end of a session changes nothing for an awake server: an answer to the one before it does not reach it.
-func TestLateAnswersReachNobodyWhenTheSessionEnds(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.write(s.serverOut, serverAsks)
-	s.endServer()
-	s.settle()
-	s.relay.Crashed("no server")
-	s.relay.Disconnect()
-	s.settle()
-	s.write(s.toRelay, call)
-	s.connect()
-	s.relay.Restore()
-	s.write(s.serverOut, welcome)
-	s.read(s.fromRelay)
-	s.relay.Finish()
-	s.write(s.serverOut, serverAsks)
-	s.reads(s.fromRelay, strings.Replace(serverAsks, `"id":1`, `"id":"mcp-tether:1"`, 1))
-	s.write(s.toRelay, lateAnswer+list)
-	s.write(s.toRelay, strings.Replace(lateAnswer, `"id":1`, `"id":"mcp-tether:1"`, 1))
-	s.reads(s.serverIn, initialize+initialized+call+list+lateAnswer)
 }
 
 // A server may die in the middle of an answer. The client gets no half of it, but what has only lost its newline is whole. Of a long

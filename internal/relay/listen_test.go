@@ -56,23 +56,6 @@ func TestWakeWithSubscription(t *testing.T) {
 	}
 }
 
-// A server that says as its last word that the subscription ends does not end it for the client.
-func TestLastWordsDoNotEndASubscription(t *testing.T) {
-	for _, last := range []string{listened, unsubscribe} {
-		s := subscribed(t)
-		s.relay.EndServer()
-		s.tells(s.write(s.serverOut, last+serverSays))
-		s.endServer()
-		s.settle()
-		s.relay.Disconnect()
-		s.reads(s.fromRelay, serverSays)
-		s.write(s.toRelay, modernList)
-		s.connect()
-		s.relay.Restore()
-		s.reads(s.serverIn, listen)
-	}
-}
-
 // A new server that does not take the subscription ends it: that is for the client to know.
 func TestSubscriptionIsRefused(t *testing.T) {
 	for _, refusal := range []string{listened, unsubscribe} {
@@ -85,14 +68,6 @@ func TestSubscriptionIsRefused(t *testing.T) {
 		s.reads(s.fromRelay, refusal)
 		s.reads(s.serverIn, listen+modernList)
 	}
-}
-
-// A client that ends its subscription while there is no server wakes none, and no later server is sent it.
-func TestSubscriptionEndsAsleep(t *testing.T) {
-	s := subscribed(t)
-	s.fallAsleep()
-	s.tells(s.write(s.toRelay, unsubscribe))
-	s.isNotSubscribed()
 }
 
 // The same if the cancellation waits behind a call for a server that cannot be woken.
@@ -116,18 +91,4 @@ func TestSubscriptionEndsInACrash(t *testing.T) {
 	s.tells(s.settle())
 	s.tells(s.write(s.toRelay, unsubscribe[20:]), Event{Dropped, mcp.MethodCancelled})
 	s.isNotSubscribed()
-}
-
-// A failed wake ends no subscription: the next server is sent it again.
-func TestSubscriptionOutlivesAFailedWake(t *testing.T) {
-	s := subscribed(t)
-	s.fallAsleep()
-	s.write(s.toRelay, request("7"))
-	s.relay.Refuse("no server")
-	s.settle()
-	s.reads(s.fromRelay, refusal("7"))
-	s.write(s.toRelay, modernList)
-	s.connect()
-	s.relay.Restore()
-	s.reads(s.serverIn, listen)
 }

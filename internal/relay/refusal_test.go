@@ -41,21 +41,6 @@ func TestRefuse(t *testing.T) {
 	})
 }
 
-// The id of half a message may come only with the other half. The message wakes no server before, and is answered then.
-func TestRefuseHalfAMessage(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.fallAsleep()
-	half := len(request("7")) / 2
-	s.tells(s.write(s.toRelay, request("6")+request("7")[:half]), Event{Kind: ClientWrote})
-	s.tells(s.relay.Refuse("no server"))
-	s.tells(s.settle())
-	s.reads(s.fromRelay, refusal("6"))
-	s.tells(s.write(s.toRelay, request("7")[half:]), Event{Kind: ClientWrote})
-	s.tells(s.relay.Refuse("no server"))
-	s.reads(s.fromRelay, refusal("7"))
-}
-
 // A server without a handshake gets messages at once, and may end without having answered any. They are answered, the
 // half one as well once its id has come, and no server gets one of them again.
 func TestRefuseWhatWasPassedOn(t *testing.T) {
@@ -83,26 +68,6 @@ func TestRefuseWhatWasPassedOn(t *testing.T) {
 		t.Error("the client has not got everything")
 	}
 	s.reads(s.fromRelay, refusal("10"))
-}
-
-// A message for a server that does not read any more is answered as well, and the next server gets what comes then.
-func TestRefuseWhatNoServerRead(t *testing.T) {
-	s := newStage(t, false)
-	s.askModern()
-	s.fallAsleep()
-	s.tells(s.write(s.toRelay, request("7")), Event{Kind: ClientWrote})
-	s.connect()
-	s.tells(s.relay.Restore(), Event{Kind: Unasked})
-	s.endServer()
-	s.tells(s.settle(), Event{Kind: ServerClosed})
-	s.relay.Disconnect()
-	s.relay.Refuse("no server")
-	s.reads(s.fromRelay, refusal("7"))
-	s.tells(s.write(s.toRelay, request("8")), Event{Kind: ClientWrote})
-	s.connect()
-	s.relay.Restore()
-	s.settle()
-	s.reads(s.serverIn, request("8"))
 }
 
 func TestRefuseTooLong(t *testing.T) {
@@ -179,39 +144,6 @@ func TestFlushPaysDebts(t *testing.T) {
 			s.reads(s.fromRelay, c.want)
 		})
 	}
-}
-
-// A last message without its newline, which was kept back from the client, is passed on, and an answer does not run into
-// it.
-func TestFlushPassesOnAKeptLine(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.write(s.toRelay, request("7"))
-	s.relay.EndServer()
-	s.tells(s.write(s.serverOut, strings.TrimSuffix(serverSays, "\n")))
-	s.reads(s.fromRelay, "")
-	s.relay.Finish()
-	if !s.relay.Flush(Unanswered{Answer: "no server"}, time.Now().Add(testkit.Patience)) {
-		t.Error("the client has not got everything")
-	}
-	s.reads(s.fromRelay, serverSays+refusal("7"))
-}
-
-// The same for the answer to a request that no server has had.
-func TestFlushKeepsTheAnswersToWaitingRequestsApart(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.fallAsleep()
-	s.write(s.toRelay, request("7"))
-	s.connect()
-	s.relay.Restore()
-	s.write(s.serverOut, strings.Replace(welcome, "2025-11-25", "2025-06-18", 1)+strings.TrimSuffix(serverSays, "\n"))
-	s.relay.Finish()
-	s.endServer()
-	if !s.relay.Flush(Unanswered{Answer: "no server"}, time.Now().Add(testkit.Patience)) {
-		t.Error("the client has not got everything")
-	}
-	s.reads(s.fromRelay, serverSays+refusal("7"))
 }
 
 // Where the lines of a server are judged, half of one does not reach the client at the end of the session: it may be half

@@ -97,22 +97,6 @@ func TestWakeWithHandshake(t *testing.T) {
 	})
 }
 
-// Without a handshake there is nothing to ask a new server, and the first answer that it gives is an event.
-func TestWakeWithoutHandshake(t *testing.T) {
-	eachTransport(t, func(s *stage) {
-		s.askModern()
-		s.fallAsleep()
-		s.tells(s.write(s.toRelay, modernList), Event{Kind: ClientWrote})
-		s.connect()
-		s.tells(s.relay.Restore(), Event{Kind: Unasked})
-		s.tells(s.settle())
-		s.reads(s.serverIn, modernList)
-		s.tells(s.write(s.serverOut, serverSays+listed[:5])) // What it says unasked proves nothing.
-		s.tells(s.write(s.serverOut, listed[5:]), Event{Kind: Answered})
-		s.reads(s.fromRelay, serverSays+listed)
-	})
-}
-
 // MaySleep names what stands in the way of ending the server, unless that is a matter of a moment.
 func TestMaySleep(t *testing.T) {
 	const opened = `{"jsonrpc":"2.0","id":9,"method":"roots/list"}` + "\n"
@@ -144,22 +128,6 @@ func TestMaySleep(t *testing.T) {
 	if ok, why := s.relay.MaySleep(time.Now()); ok || why == "" {
 		t.Errorf("without any handshake: %t, %q", ok, why)
 	}
-}
-
-// A client that closes its end while there is no server is reported once, and not waited for any more.
-func TestClientClosed(t *testing.T) {
-	eachTransport(t, func(s *stage) {
-		s.shakeHands()
-		s.fallAsleep()
-		_ = unix.Shutdown(s.toRelay, unix.SHUT_WR)
-		if s.toRelay != s.fromRelay {
-			_ = unix.Close(s.toRelay)
-		}
-		s.tells(s.settle(), Event{Kind: ClientClosed})
-		if p := s.relay.Polls()[0]; p.Fd >= 0 {
-			t.Error("the client's closed stream is still waited for")
-		}
-	})
 }
 
 // No new server is started before the client has all that the last one wrote: new output would come in between.

@@ -124,24 +124,6 @@ func TestRestoreTwice(t *testing.T) {
 	s.fallAsleep()
 }
 
-// A new server that can never take the place of the last one gets nothing of the client, not even while the session ends.
-func TestChangedServerGetsNothing(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.fallAsleep()
-	s.tells(s.write(s.toRelay, list), Event{Kind: ClientWrote})
-	s.connect()
-	s.tells(s.relay.Restore())
-	s.reads(s.serverIn, initialize)
-	events := s.write(s.serverOut, strings.Replace(welcome, `"tools":{}`, "", 1))
-	if len(events) != 2 || events[1].Kind != Changed {
-		t.Fatalf("events %v", events)
-	}
-	s.relay.Finish()
-	s.tells(s.write(s.toRelay, call))
-	s.reads(s.serverIn, "")
-}
-
 // A server that takes up where another one stopped gets what that one has not acted upon, then what was on its way, and then
 // what the client says next. The client gets all that the other one has said.
 func TestParked(t *testing.T) {

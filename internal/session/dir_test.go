@@ -96,7 +96,7 @@ func TestDirRefuses(t *testing.T) {
 
 // Nothing is kept in a directory of another user, who could put records there.
 func TestDirOfAnotherUser(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root")
+	testkit.Need(t, testkit.Root)
 	const nobody = 65534
 	base := t.TempDir()
 	if err := os.Mkdir(base+"/mcp-tether", 0o700); err != nil {

@@ -18,7 +18,7 @@ import (
 // Any user may mount a file system in /tmp where another one's records would be. It says that it belongs to that user.
 // It is passed over, and nothing is asked of it: one that does not answer keeps nobody waiting.
 func TestMountedInTheWay(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root, to mount")
+	testkit.Need(t, testkit.Namespaces)
 	for _, kind := range []string{"tmpfs", "fuse"} {
 		t.Run(kind, func(t *testing.T) {
 			cmd := testkit.Command(t, "mounted", kind)

@@ -61,14 +61,27 @@ func (p Proc) Signal(sig unix.Signal) error {
 	return nil
 }
 
+// PIDs lists all processes in sight. A pattern for filepath.Glob would read the directory of each.
+func PIDs() (all []int) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1)
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
 // Living lists all processes in sight that live.
 func Living() (all []Proc) {
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if p := Describe(pid); !p.Dead() {
-				all = append(all, p)
-			}
+	for _, pid := range PIDs() {
+		if p := Describe(pid); !p.Dead() {
+			all = append(all, p)
 		}
 	}
 	return all
@@ -92,10 +105,9 @@ func Below(pid int) (found []Proc) {
 // Holders lists the processes, but for this one, that have the file open. A process with hundreds of them is one.
 func Holders(path string) []Proc {
 	self := Describe(os.Getpid())
-	fds, _ := filepath.Glob("/proc/[0-9]*/fd")
 	var found []Proc
-	for _, dir := range fds {
-		pid, _ := strconv.Atoi(strings.Split(dir, "/")[2])
+	for _, pid := range PIDs() {
+		dir := fmt.Sprintf("/proc/%d/fd", pid)
 		if pid == self.PID || !hasOpen(dir, path) {
 			continue
 		}

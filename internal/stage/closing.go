@@ -118,8 +118,8 @@ func (s *Session) Events(message string) [][]byte {
 	return found
 }
 
-// endedIn are the ids of the sessions that a log, in JSON, says have ended.
-func endedIn(log string) []string {
+// EndedIn are the ids of the sessions that a log, in JSON, says have ended.
+func EndedIn(log string) []string {
 	b, _ := os.ReadFile(log)
 	var ids []string
 	for line := range bytes.Lines(b) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,7 +34,7 @@ type Gateway struct {
 type World struct {
 	// UID is another user, if it is not 0. Only root can have it.
 	UID int
-	// Steps take something away, see the verb world of the fixture.
+	// Steps take something away, see the verb world of the fixture. The user changes after them.
 	Steps []string
 	// Files are given to the fixture as descriptors 3 and up.
 	Files []*os.File
@@ -44,8 +45,11 @@ func Start(t T, p Programs, w World) *Gateway {
 	t.Helper()
 	g := &Gateway{T: t, Programs: p, UID: w.UID, Dir: t.TempDir()}
 	argv := []string{p.Fixture, "gateway"}
-	if len(w.Steps) > 0 {
-		argv = append(append([]string{p.Fixture, "world"}, w.Steps...), append([]string{"--"}, argv...)...)
+	if steps := w.Steps; len(steps) > 0 {
+		if w.UID != 0 {
+			steps = append(slices.Clone(steps), "uid="+strconv.Itoa(w.UID))
+		}
+		argv = append(append([]string{p.Fixture, "world"}, steps...), append([]string{"--"}, argv...)...)
 	}
 	g.cmd = exec.Command(argv[0], argv[1:]...)
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,7 +31,7 @@ func (s *Session) WaitUnlocked() error {
 		return err
 	}
 	deadline := time.Now().Add(Patience)
-	for all := s.wrappers(); len(all) > 0; all = s.wrappers() {
+	for all := s.Wrappers(); len(all) > 0; all = s.Wrappers() {
 		for _, p := range all {
 			if dead, err := DiesWithin(p.PID, time.Until(deadline)); err != nil || !dead {
 				return fmt.Errorf("%v (%w)", p, err)
@@ -42,17 +41,15 @@ func (s *Session) WaitUnlocked() error {
 	return nil
 }
 
-// wrappers are the living processes of the wrapper's own. They give up what only the server should hold, the lifeline
+// Wrappers are the living processes of the wrapper's own. They give up what only the server should hold, the lifeline
 // too. But they have the session's log in their command lines. Nothing else has, apart from the fixture that is to
 // start the wrapper.
-func (s *Session) wrappers() []Proc {
+func (s *Session) Wrappers() []Proc {
 	var found []Proc
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
+	for _, pid := range PIDs() {
 		// That of a dead process is empty.
-		b, _ := os.ReadFile(file)
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if bytes.Contains(b, []byte("--log-file="+s.Log+"\x00")) && !bytes.HasPrefix(b, []byte(s.Gateway.Programs.Fixture+"\x00")) {
-			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
 			found = append(found, Describe(pid))
 		}
 	}
@@ -61,7 +58,7 @@ func (s *Session) wrappers() []Proc {
 
 // Members are the living processes of the session, but for those that hold the lock in the lifeline's place.
 func (s *Session) Members() []Proc {
-	all := s.wrappers()
+	all := s.Wrappers()
 	for _, p := range Holders(s.Life.Path) {
 		if !slices.ContainsFunc(all, func(q Proc) bool { return p.PID == q.PID }) {
 			all = append(all, p)
@@ -72,7 +69,7 @@ func (s *Session) Members() []Proc {
 
 // Alive tells whether any process of the session is left.
 func (s *Session) Alive() bool {
-	return s.Life.Held() || Held(s.Flock) || len(s.wrappers()) > 0
+	return s.Life.Held() || Held(s.Flock) || len(s.Wrappers()) > 0
 }
 
 // Gone waits for the end of the session, our own processes included, and expects that it left nothing on disk either.
@@ -91,13 +88,24 @@ func (s *Session) Gone() {
 	s.over = true
 }
 
+// NothingLeft looks now for processes, files and cgroups of the session.
+func (s *Session) NothingLeft() {
+	s.T.Helper()
+	if s.Alive() {
+		s.T.Errorf("processes are left: %v", s.Members())
+	}
+	for _, left := range s.litter() {
+		s.T.Errorf("left: %s", left)
+	}
+}
+
 // litter lists the files and cgroups of the session.
 func (s *Session) litter() []string {
 	left, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*"))
 	// A sweep leaves the lock by which one runs at a time.
 	left = slices.DeleteFunc(left, func(file string) bool { return filepath.Base(file) == "reap.lock" })
 	// The record of a quick session may not have been seen.
-	ids := append(endedIn(s.Log), s.IDs...)
+	ids := append(EndedIn(s.Log), s.IDs...)
 	if s.shared {
 		left = slices.DeleteFunc(left, func(file string) bool {
 			return !slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(filepath.Base(file), id+".") })
@@ -124,15 +132,15 @@ func (s *Session) cleanup() {
 		s.IDs = append(s.IDs, s.Records()...)
 		s.EndAll()
 		for _, id := range append(s.IDs, s.Records()...) {
-			removeLeaf(id)
+			RemoveLeaf(id)
 		}
 	}
 	_ = s.Life.r.Close()
 }
 
-// removeLeaf removes the leaf of a session that was killed. The kernel closes the files of a process before it takes the
+// RemoveLeaf removes the leaf of a session that was killed. The kernel closes the files of a process before it takes the
 // process out of its cgroup, so it may need a moment. A leaf that stays in use is another session's in the same directory.
-func removeLeaf(id string) {
+func RemoveLeaf(id string) {
 	leaf := CgroupLeaf(id)
 	for range 100 {
 		if leaf == "" || !errors.Is(os.Remove(leaf), unix.EBUSY) {

@@ -69,6 +69,14 @@ func (g *Gateway) NewSession() *Session {
 // Share has the session use a runtime directory that others use as well. It is for a session that has not been spawned.
 func (s *Session) Share(runtime string) { s.Runtime, s.shared = runtime, true }
 
+// Twin prepares a further session in the places of this one, with its log, its record and its lifeline.
+func (s *Session) Twin() *Session {
+	s.Gateway.count++
+	twin := *s
+	twin.Name, twin.IDs = strconv.Itoa(s.Gateway.count), nil
+	return &twin
+}
+
 // Node is the command line of a fixture tree: a root and its children, see e2e/fixture/main.go.
 func (s *Session) Node(root string, children ...string) []string {
 	return append([]string{s.Gateway.Programs.Fixture, "node", s.Dir, "-", "0", root}, children...)

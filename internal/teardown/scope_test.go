@@ -153,12 +153,12 @@ func leaf(t *testing.T, name string) *cgroup.Leaf {
 	t.Helper()
 	dir, err := cgroup.Current()
 	if err != nil {
-		testkit.Need(t, false, "cgroup v2: "+err.Error())
+		testkit.Lacks(t, testkit.Cgroup, true, "cgroup v2: "+err.Error())
 	}
 	// Another run, or one that was killed, has names of its own.
 	l, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-test-%d-%s", os.Getpid(), name))
 	if err != nil {
-		testkit.Need(t, false, "a cgroup v2 hierarchy that can be written: "+err.Error())
+		testkit.Lacks(t, testkit.Cgroup, true, "a cgroup v2 hierarchy that can be written: "+err.Error())
 	}
 	t.Cleanup(func() {
 		testkit.KillCgroup(l.Dir)

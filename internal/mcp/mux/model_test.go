@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -1021,15 +1020,9 @@ func play(seed uint64, spoil func(Out) []Out) *world {
 
 // MCP_TETHER_SEED sets the first seed, MCP_TETHER_ROUNDS how many are played.
 func TestRandomHistories(t *testing.T) {
-	histories := 10_000
-	switch {
-	case underRace:
+	histories := max(testkit.Rounds(10_000), 5_000)
+	if underRace {
 		histories = 500
-	case testing.Short():
-		histories = 5_000
-	}
-	if n, err := strconv.Atoi(os.Getenv("MCP_TETHER_ROUNDS")); err == nil {
-		histories = n
 	}
 	first := testkit.Seed(t)
 	var all sync.WaitGroup
