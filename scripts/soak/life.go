@@ -8,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/stage"
 )
 
 // cleanBound is how long after its gateway's end a life may have processes or containers: the graces, and the anchor's watchdog, on a
@@ -268,7 +269,9 @@ func (l *life) judge() {
 		for _, p := range of(l.number, l.living()) {
 			_ = p.Signal(unix.SIGKILL)
 		}
-		_ = exec.Command("docker", append([]string{"rm", "-f"}, l.boxes()...)...).Run()
+		if l.image != "" {
+			_ = stage.RemoveBoxes(l.label())
+		}
 	}
 	l.judgeKept()
 }
@@ -322,18 +325,9 @@ func (l *life) left() (out []string) {
 		}
 	}
 	if len(out) == 0 && (l.mode.boxed || l.mode.boxes) {
-		for _, id := range l.boxes() {
+		for _, id := range stage.Boxes(l.label()) {
 			out = append(out, "container "+id)
 		}
 	}
 	return out
-}
-
-// boxes lists the containers of the life.
-func (l *life) boxes() []string {
-	out, err := exec.Command("docker", "ps", "-aq", "--filter", fmt.Sprint("label=soak.life=", l.number)).Output()
-	if err != nil {
-		return []string{"unknown: " + err.Error()}
-	}
-	return strings.Fields(string(out))
 }
