@@ -3,6 +3,7 @@ package stage
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,4 +31,31 @@ func Image(program string) (id string, err error) {
 		return "", fmt.Errorf("import an image: %w", err)
 	}
 	return strings.TrimSpace(string(said)), nil
+}
+
+// Docker says what a docker command says. It gives up on an engine that does not answer.
+func Docker(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "docker", args...).Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// Boxes lists the containers with a label. Where that cannot be told there is one.
+func Boxes(label string) []string {
+	out, err := Docker("ps", "-aq", "--filter", "label="+label)
+	if err != nil {
+		return []string{"unknown: " + err.Error()}
+	}
+	return strings.Fields(out)
+}
+
+// RemoveBoxes removes what Boxes lists, however it runs.
+func RemoveBoxes(label string) error {
+	all := Boxes(label)
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := Docker(append([]string{"rm", "-f"}, all...)...)
+	return err
 }

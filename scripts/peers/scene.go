@@ -50,7 +50,7 @@ func play(args []string) error {
 	s := &scene{}
 	if allCases()[at].contained {
 		s.label = fmt.Sprintf("peers=%d", os.Getpid())
-		defer func() { _, _ = docker(append([]string{"rm", "-f"}, s.containers()...)...) }()
+		defer func() { _ = stage.RemoveBoxes(s.label) }()
 	}
 	defer clearUp()
 	told := make(chan os.Signal, 1)
@@ -164,23 +164,11 @@ func (s *scene) census() (names []string) {
 			names = append(names, p.Comm)
 		}
 	}
-	if len(names) == 0 && len(s.containers()) > 0 {
+	if len(names) == 0 && s.label != "" && len(stage.Boxes(s.label)) > 0 {
 		names = []string{"container"}
 	}
 	slices.Sort(names)
 	return names
-}
-
-// containers are those of the story. An engine that does not answer has one.
-func (s *scene) containers() []string {
-	if s.label == "" {
-		return nil
-	}
-	out, err := docker("ps", "-aq", "--filter", "label="+s.label)
-	if err != nil {
-		return []string{"unknown"}
-	}
-	return strings.Fields(out)
 }
 
 // clearUp ends all that is left. Only children are killed: they are waited for here and nowhere else, so a pid is no other

@@ -26,7 +26,7 @@ func compare(ctx context.Context, wrappers []peer, cases []story) error {
 		if image, err = stage.Image(cast.Fixture); err != nil {
 			return err
 		}
-		defer func() { _, _ = docker("rmi", image) }()
+		defer func() { _, _ = stage.Docker("rmi", image) }()
 	}
 	fmt.Println(heading(cases))
 	var judgements []error
@@ -120,19 +120,11 @@ func playOne(ctx context.Context, p peer, c story, fixture, image string) string
 	return strings.TrimSpace(string(out))
 }
 
-// docker gives up on an engine that does not answer.
-func docker(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startup)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "docker", args...).Output()
-	return strings.TrimSpace(string(out)), err
-}
-
 // reachEngine has docker use the engine of the tests if there is one, and tells whether an engine answers.
 func reachEngine() bool {
 	if host := os.Getenv("MCP_TETHER_TEST_DOCKER"); host != "" {
 		_ = os.Setenv("DOCKER_HOST", host)
 	}
-	_, err := docker("version")
+	_, err := stage.Docker("version")
 	return err == nil && os.Getenv("DOCKER_HOST") != ""
 }

@@ -5,10 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/stage"
 )
 
 // control is what each run begins with: a session without mcp-tether leaves something, and a process that was hit is missed. Where
@@ -33,8 +34,8 @@ func (s *soak) control() error {
 		err = errors.Join(err, p.Signal(unix.SIGKILL))
 	}
 	if s.image != "" {
-		boxes = l.boxes()
-		err = errors.Join(err, exec.Command("docker", append([]string{"rm", "-f"}, boxes...)...).Run())
+		boxes = stage.Boxes(l.label())
+		err = errors.Join(err, stage.RemoveBoxes(l.label()))
 	}
 	if err != nil {
 		return fmt.Errorf("end what a bare session has left: %w", err)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,11 +28,11 @@ func (s *soak) startInnocents() error {
 	}
 	go func() { _ = server.Wait() }()
 	if s.image != "" {
-		id, err := exec.Command("docker", "run", "--detach", "--net=none", s.image, "/soak", "boxed", "ignore-eof", "seconds="+longest).Output()
+		id, err := stage.Docker("run", "--detach", "--net=none", s.image, "/soak", "boxed", "ignore-eof", "seconds="+longest)
 		if err != nil {
 			return fmt.Errorf("start a container: %w", err)
 		}
-		s.box = strings.TrimSpace(string(id))
+		s.box = id
 	}
 	for deadline := time.Now().Add(stage.Patience); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(innocentDir + "/got"); err == nil { // all that it starts is up
@@ -78,8 +77,8 @@ func (s *soak) watchBox() {
 	if s.box == "" {
 		return
 	}
-	out, err := exec.Command("docker", "inspect", "--format", "{{.State.Running}}", s.box).Output()
-	if err != nil || strings.TrimSpace(string(out)) != "true" {
+	out, err := stage.Docker("inspect", "--format", "{{.State.Running}}", s.box)
+	if err != nil || out != "true" {
 		s.tally.bad("an innocent container was hit: %s %v", out, err)
 		s.box = ""
 	}
@@ -91,7 +90,7 @@ func (s *soak) endInnocents() {
 		s.tally.count("innocents that lived, in all runs")
 	}
 	if s.box != "" {
-		_ = exec.Command("docker", "rm", "-f", s.box).Run()
+		_, _ = stage.Docker("rm", "-f", s.box)
 		s.tally.count("innocents that lived, in all runs")
 	}
 }

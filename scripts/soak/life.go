@@ -8,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/stage"
 )
 
 // cleanBound is how long after its gateway's end a life may have processes or containers: the graces, and the anchor's watchdog, on a
@@ -177,7 +178,7 @@ func (l *life) mayFail() bool { return l.hurt || l.mode.shared && !l.mode.spared
 
 // call makes a call, with something that happens while it is on its way. It is false when no more calls can be made.
 func (l *life) call(amid func()) bool {
-	for try := 1; ; try++ {
+	for began, failed := time.Now(), 0; ; time.Sleep(time.Second) {
 		l.calls++
 		order, right := l.plan.call(l.soak, l.calls)
 		l.c.send(order)
@@ -212,11 +213,14 @@ func (l *life) call(amid func()) bool {
 			l.tally.count("sessions that ended with their server, as it asked for roots late")
 			return false
 		}
-		if try == 5 {
-			l.fail("call %d failed for the fifth time: %v", l.calls, err)
+		// After a few crashes in a row it pauses, longer each time, and says so.
+		if !strings.Contains(err.Error(), "next try in ") {
+			failed++
+		}
+		if failed == 5 || time.Since(began) > patience {
+			l.fail("call %d failed again and again: %v", l.calls, err)
 			return false
 		}
-		time.Sleep(time.Second)
 	}
 }
 
@@ -265,7 +269,9 @@ func (l *life) judge() {
 		for _, p := range of(l.number, l.living()) {
 			_ = p.Signal(unix.SIGKILL)
 		}
-		_ = exec.Command("docker", append([]string{"rm", "-f"}, l.boxes()...)...).Run()
+		if l.image != "" {
+			_ = stage.RemoveBoxes(l.label())
+		}
 	}
 	l.judgeKept()
 }
@@ -319,18 +325,9 @@ func (l *life) left() (out []string) {
 		}
 	}
 	if len(out) == 0 && (l.mode.boxed || l.mode.boxes) {
-		for _, id := range l.boxes() {
+		for _, id := range stage.Boxes(l.label()) {
 			out = append(out, "container "+id)
 		}
 	}
 	return out
-}
-
-// boxes lists the containers of the life.
-func (l *life) boxes() []string {
-	out, err := exec.Command("docker", "ps", "-aq", "--filter", fmt.Sprint("label=soak.life=", l.number)).Output()
-	if err != nil {
-		return []string{"unknown: " + err.Error()}
-	}
-	return strings.Fields(string(out))
 }

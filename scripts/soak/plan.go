@@ -152,11 +152,10 @@ func (s *soak) node(dir string) []string {
 
 // command is that of the life's server.
 func (p plan) command(s *soak) []string {
-	label := fmt.Sprint("soak.life=", p.number)
 	_ = os.MkdirAll(p.place(), 0o700)
 	switch {
 	case p.mode.boxed:
-		return []string{"docker", "run", "-i", "--rm", "--net=none", "--label", label, s.image, "/soak", "boxed", "mcp"}
+		return []string{"docker", "run", "-i", "--rm", "--net=none", "--label", p.label(), s.image, "/soak", "boxed", "mcp"}
 	case p.mode.boxes && !p.mode.bare:
 		return []string{s.cast, "mcp", p.place(), "-", s.until, "plain"}
 	case p.mode.spared: // another command line, and so another host
@@ -182,6 +181,7 @@ func (p plan) wrapped(s *soak) []string {
 	return append(append(words, "--"), p.command(s)...)
 }
 
+func (p plan) label() string { return fmt.Sprint("soak.life=", p.number) }
 func (p plan) place() string { return fmt.Sprint(lifeDir, p.number) }
 
 func (p plan) log() string { return fmt.Sprintf("%s/%d", logDir, p.number) }
@@ -197,7 +197,7 @@ func (p plan) call(s *soak, n int) (order any, right string) {
 		if p.number >= firstSteady {
 			how = "--rm %s /soak tool say a b 0"
 		}
-		right = fmt.Sprintf("docker run --net=none --label soak.life=%d "+how, p.number, s.image)
+		right = fmt.Sprintf("docker run --net=none --label %s "+how, p.label(), s.image)
 		name, arguments = "run", map[string]any{"text": right}
 	case p.server == serverEverything:
 		right = "Echo: " + text

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -204,11 +203,11 @@ func (s *soak) leftOfLives() (left []string) {
 	if s.image == "" {
 		return left
 	}
-	out, err := exec.Command("docker", "ps", "-a", "--filter", "label=soak.life", "--format", `{{.Label "soak.life"}}`).Output()
+	out, err := stage.Docker("ps", "-a", "--filter", "label=soak.life", "--format", `{{.Label "soak.life"}}`)
 	if err != nil {
 		return append(left, "containers: "+err.Error())
 	}
-	for label := range strings.FieldsSeq(string(out)) {
+	for label := range strings.FieldsSeq(out) {
 		if !slices.ContainsFunc(s.lasting, func(st *steady) bool { return label == fmt.Sprint(st.number) }) {
 			left = append(left, "container of life "+label)
 		}
@@ -271,8 +270,8 @@ func (s *soak) leftAtTheEnd() (left []string) {
 		left = append(left, slices.DeleteFunc(found, func(name string) bool { return name == "/run/mcp-tether/reap.lock" })...)
 	}
 	if s.image != "" {
-		out, err := exec.Command("docker", "ps", "-aq").Output()
-		if err != nil || len(bytes.TrimSpace(out)) > 0 {
+		out, err := stage.Docker("ps", "-aq")
+		if err != nil || out != "" {
 			left = append(left, fmt.Sprintf("containers: %s %v", out, err))
 		}
 	}
