@@ -100,7 +100,7 @@ func TestEngineThatIsFound(t *testing.T) {
 func TestEngineThatIsNotFound(t *testing.T) {
 	t.Parallel()
 	const cannot, not = "cannot reach the container engine", "containers will not end with this session"
-	for i, c := range []struct {
+	for _, c := range []struct {
 		name, host, context string
 		// What a client reads. Where it reads nothing, the server's DOCKER_HOST is as it was.
 		client, log string
@@ -110,7 +110,7 @@ func TestEngineThatIsNotFound(t *testing.T) {
 		{"no such context", "", "nonsense", "", not},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sample(t, 3, i)
+			sample(t, 3)
 			t.Parallel()
 			s, host := proxied(t, setup{Env: []string{"DOCKER_HOST=" + c.host, "DOCKER_CONTEXT=" + c.context}})
 			if c.client == "" && host != c.host {

@@ -57,7 +57,7 @@ func TestExclusive(t *testing.T) {
 	for i, r := range replacements {
 		end := []string{"stdin closed", "terminated"}[i%2]
 		t.Run(r.name+"/"+end, func(t *testing.T) {
-			sample(t, 4, i)
+			sample(t, 4)
 			t.Parallel()
 			g, dir := startGateway(t), t.TempDir()
 			first := g.locked(t, dir, r.first...)

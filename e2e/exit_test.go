@@ -21,7 +21,7 @@ func TestExitCodes(t *testing.T) {
 			t.Parallel()
 			for code := range 256 {
 				t.Run(strconv.Itoa(code), func(t *testing.T) {
-					sample(t, 25, code)
+					sample(t, 25)
 					testExit(t, cgroup, "exit="+strconv.Itoa(code), code)
 				})
 			}
@@ -41,7 +41,7 @@ func TestExitBySignal(t *testing.T) {
 			continue
 		}
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			sample(t, 9, n)
+			sample(t, 9)
 			testExit(t, "auto", "die="+strconv.Itoa(n), 128+n)
 		})
 	}

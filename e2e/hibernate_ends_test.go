@@ -114,7 +114,7 @@ func TestHibernateEndings(t *testing.T) {
 			}
 			how := [][2]string{{"pipe", "auto"}, {"socketpair", "off"}}[(i+j/2)%2]
 			t.Run(p.name+"/"+e.name+"/"+how[0]+"/cgroup="+how[1], func(t *testing.T) {
-				sample(t, 6, i, j)
+				sample(t, 6)
 				t.Parallel()
 				p.test(t, e, how[0], how[1])
 			})

@@ -298,9 +298,9 @@ var pendings = []pending{
 // What is pending keeps the server awake. The control is that the same server sleeps once that has ended.
 func TestHibernateNeverWithAnythingPending(t *testing.T) {
 	t.Parallel()
-	for i, p := range pendings {
+	for _, p := range pendings {
 		t.Run(p.name, func(t *testing.T) {
-			sample(t, 2, i+1)
+			sample(t, 2)
 			t.Parallel()
 			p.test(t)
 		})
@@ -412,7 +412,7 @@ func TestHibernateRaces(t *testing.T) {
 	t.Parallel()
 	for i, root := range []string{"serve", "serve,ignore-eof"} {
 		t.Run(root, func(t *testing.T) {
-			sample(t, 2, i)
+			sample(t, 2)
 			t.Parallel()
 			// So short that many rounds meet the moment, and one does at least.
 			r := race{seed: newSeed(t), idle: 15 * time.Millisecond, by: time.Now().Add(testkit.Patience)}

@@ -66,7 +66,7 @@ func TestHibernateNeverWithWork(t *testing.T) {
 	t.Parallel()
 	for i, c := range workCases() {
 		t.Run(c.name, func(t *testing.T) {
-			sample(t, 5, i)
+			sample(t, 5)
 			t.Parallel()
 			flags := sleepy("--cgroup=" + []string{"auto", "off"}[i%2])
 			if c.name == "spin" {
@@ -90,9 +90,9 @@ func TestHibernateNeverWithWork(t *testing.T) {
 // with --hibernate-anyway.
 func TestHibernateInSpiteOfHoldings(t *testing.T) {
 	t.Parallel()
-	for i, had := range []string{"lock", "listen", "child"} {
+	for _, had := range []string{"lock", "listen", "child"} {
 		t.Run("had/"+had, func(t *testing.T) {
-			sample(t, 3, i)
+			sample(t, 3)
 			t.Parallel()
 			s := startGateway(t).newSession()
 			s.mode("had=" + had)

@@ -89,11 +89,11 @@ var earlyDeaths = []early{
 // The session has hardly begun, or not yet, when a process dies.
 func TestKilledAtStart(t *testing.T) {
 	t.Parallel()
-	for i, e := range earlyDeaths {
-		for j, cgroup := range []string{"auto", "off"} {
-			for k, stdio := range []string{"pipe", "socketpair"} {
+	for _, e := range earlyDeaths {
+		for _, cgroup := range []string{"auto", "off"} {
+			for _, stdio := range []string{"pipe", "socketpair"} {
 				t.Run(fmt.Sprintf("%s/%v/%v/%s/cgroup=%s", e.who, e.signal, e.within, stdio, cgroup), func(t *testing.T) {
-					sample(t, 4, i, j, 2*k)
+					sample(t, 4)
 					t.Parallel()
 					from, dir := newSeed(t), nest(t)
 					for range testkit.Rounds(8) {

@@ -26,7 +26,7 @@ func TestSeveralServers(t *testing.T) {
 	for i, e := range ends {
 		cgroup := []string{"auto", "off"}[i%2]
 		t.Run(e.name+"/cgroup="+cgroup, func(t *testing.T) {
-			sample(t, 3, i+1)
+			sample(t, 3)
 			t.Parallel()
 			testSeveral(t, cgroup, e.end)
 		})
@@ -90,7 +90,7 @@ func TestSameCommandOfOthers(t *testing.T) {
 	for i, e := range endings {
 		cgroup := []string{"auto", "off"}[i%2]
 		t.Run("cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
-			sample(t, 3, i+2)
+			sample(t, 3)
 			t.Parallel()
 			ours := startGateway(t).newSession()
 			argv := node(ours.Dir, "serve", "daemon", "setsid")

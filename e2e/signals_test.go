@@ -114,6 +114,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 func TestFloodOfSignals(t *testing.T) {
 	for to, flag := range map[string]string{"supervisor": "--cgroup=auto", "anchor": "--cgroup=off", "one process": "--no-anchor"} {
 		t.Run(to, func(t *testing.T) {
+			sample(t, 3)
 			s := startGateway(t).newSession()
 			s.Spawn(setup{Flags: quick(flag)}, fixture, "signals")
 			s.WaitReady()

@@ -177,7 +177,7 @@ func TestLastOutputIsNotCut(t *testing.T) {
 				if err := os.WriteFile(file, want, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				for range 10 {
+				for range testkit.Rounds(10) {
 					testLastOutput(t, stdio, file, want)
 				}
 			})
