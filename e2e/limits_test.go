@@ -96,7 +96,7 @@ func TestWithoutRandomNumbers(t *testing.T) {
 	t.Parallel()
 	for _, errno := range []string{"ENOSYS", "EPERM"} {
 		t.Run(errno, func(t *testing.T) {
-			needWorld(t)
+			testkit.Need(t, testkit.Namespaces)
 			t.Parallel()
 			var ids []string
 			for range 2 {

@@ -29,7 +29,7 @@ func (s *scenario) need(ts *testscript.TestScript, args []string) {
 }
 
 func (s *scenario) within(_ *testscript.TestScript, args []string) {
-	needWorld(s.t)
+	testkit.Need(s.t, testkit.Namespaces)
 	for _, word := range args {
 		if file, found := strings.CutPrefix(word, "hide="); found {
 			s.hidden = append(s.hidden, file)

@@ -155,9 +155,13 @@ func (s *scenario) bare(ts *testscript.TestScript, args []string) {
 	if !s.setup.Bare {
 		return
 	}
-	if len(args) != 2 || args[0] != "left" {
-		ts.Fatalf("usage: bare left N")
+	switch {
+	case len(args) != 2 || args[0] != "left":
+		ts.Fatalf("usage: bare left N|+")
+	case args[1] == "+" && !s.Alive():
+		ts.Fatalf("nothing is left")
+	case args[1] != "+":
+		s.left(ts, args[1:])
 	}
-	s.left(ts, args[1:])
 	s.EndAll()
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ const (
 //	said TEXT..., quiet            standard error has these texts; nothing was said there, nor in the log
 //	in-leaf                        the server is in the session's cgroup
 //	left N                         so many processes of the tree live
-//	bare left N                    the same in the control
+//	bare left N|+                  the same in the control, which every file must have; + is at least one
 //
 // In the control the server stands for the wrapper and its supervisor, and exits, gone, closing, log, noted, past, left and end
 // do nothing. Once the tree is up, $SESSION, $SERVER and $GATEWAY are set, and "exec mcp-tether" finds the session.
@@ -59,6 +60,11 @@ func TestScenario(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), "\nbare left ") {
+			t.Errorf("%s has no control: bare left N (%v)", file, err)
+		}
 	}
 	for n, play := range []string{withCgroup, noCgroup, barePlay} {
 		t.Run(play, func(t *testing.T) {
