@@ -291,7 +291,7 @@ func TestHistoryOfManyAtOnce(t *testing.T) {
 	f.Close()
 	const many = 200
 	var ended sync.WaitGroup
-	places := make(chan bool, 40)
+	places := make(chan bool, 10)
 	for i := range many {
 		ended.Go(func() {
 			places <- true

@@ -22,6 +22,8 @@ func (s *scenario) need(ts *testscript.TestScript, args []string) {
 		case "cgroup":
 			_, err := testkit.WritableCgroup()
 			testkit.Lacks(s.t, testkit.Cgroup, err != nil, "a cgroup v2 hierarchy that can be written")
+		case "namespaces":
+			testkit.Need(s.t, testkit.Namespaces)
 		case "processes":
 			testkit.Need(s.t, testkit.Processes)
 		default:

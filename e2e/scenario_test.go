@@ -24,7 +24,7 @@ const (
 // TestScenario plays testdata/script: a file a behaviour, with a cgroup, without one, and bare. A short run plays each
 // file once, and a third of the controls. Besides testscript's own commands and conditions there are
 //
-//	need root|cgroup|processes...  what the scenario needs
+//	need root|namespaces|cgroup|processes...  what the scenario needs
 //	world [STEP...] [hide=FILE...] the gateway lives where something is missing: steps of the fixture's verb world
 //	flags FLAG...                  of the wrapper, beside graces of 20 s
 //	spawn KEY=VALUE...             how the gateway starts it: stdio=socketpair, stderr=pipe, setsid=1, env=K=V
