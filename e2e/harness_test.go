@@ -14,8 +14,8 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// stormy is held by the test whose tree forks all the time. Two of them at once would measure how fast this machine kills
-// against how fast it forks.
+// stormy is held by the test whose tree forks all the time, or has hundreds of processes. Two of them at once would measure
+// how fast this machine kills against how fast it forks, or use up its pids.
 var stormy sync.Mutex
 
 // storms tells whether a tree has a forking family. Cases with such trees are no parallel parts of their test: one that waits for

@@ -26,6 +26,7 @@ func (s *scenario) need(ts *testscript.TestScript, args []string) {
 			testkit.Need(s.t, testkit.Namespaces)
 		case "processes":
 			testkit.Need(s.t, testkit.Processes)
+			s.large = true
 		default:
 			ts.Fatalf("need what? %s", word)
 		}
@@ -83,7 +84,11 @@ func (s *scenario) tree(ts *testscript.TestScript, args []string) {
 }
 
 func (s *scenario) start(ts *testscript.TestScript, args []string) {
-	storm(s.t, args...)
+	if s.large || storms(args...) {
+		s.large = false // a second session has the turn already
+		stormy.Lock()
+		s.t.Cleanup(stormy.Unlock)
+	}
 	if len(s.hidden) > 0 {
 		s.asked = hide(s.t, s.hidden...)
 		s.world.Files = []*os.File{s.asked.theirs}

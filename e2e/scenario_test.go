@@ -150,6 +150,7 @@ type scenario struct {
 	supervisor int
 	name       string
 	direct     bool // never wrapped
+	large      bool // hundreds of processes
 	others     map[string]*stage.Session
 }
 

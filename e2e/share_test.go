@@ -18,6 +18,7 @@ import (
 
 // Sessions that start at once have one host and one server.
 func TestShareRacingStarts(t *testing.T) {
+	testkit.Need(t, testkit.Processes)
 	t.Parallel()
 	s := share(t)
 	const many = 12

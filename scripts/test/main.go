@@ -23,9 +23,9 @@ import (
 )
 
 // atOnce is how many tests of a package run at a time, even on few processors: they wait for processes more than they compute.
-// Where there is little room for processes, fewer do: one of them has some dozens, with many threads.
+// Where there is little room for processes, fewer do: one of them has some dozens, each with half a dozen threads.
 func atOnce() int {
-	const usual, each = 8, 150
+	const usual, each = 8, 250
 	return min(max(usual, runtime.GOMAXPROCS(0)), max(stage.Room()/each, 1))
 }
 
