@@ -234,8 +234,8 @@ var squeezes = []squeeze{
 		// By a process of that user: not every superuser may do it.
 		set := func(n int) {
 			argv := []string{"lower", strconv.Itoa(rlimitNproc), strconv.Itoa(n), strconv.Itoa(s.PID)}
-			for _, k := range findKin(s.t, []int{s.PID}, noMark) {
-				argv = append(argv, strconv.Itoa(k.pid))
+			for _, p := range stage.Below(s.PID) {
+				argv = append(argv, strconv.Itoa(p.PID))
 			}
 			cmd := exec.Command(fixture, argv...)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.gw.UID), Gid: uint32(s.gw.UID)}}
@@ -249,8 +249,8 @@ var squeezes = []squeeze{
 	}},
 	{"pids.max", func(*testing.T) int { return 0 }, func(s *session) func() {
 		dir := pidsCgroup(s.t)
-		for _, k := range append(findKin(s.t, []int{s.PID}, noMark), kin{pid: s.PID}) {
-			_ = os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(k.pid)), 0)
+		for _, p := range append(stage.Below(s.PID), proc{PID: s.PID}) {
+			_ = os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(p.PID)), 0)
 		}
 		s.ok(os.WriteFile(dir+"/pids.max", []byte("1"), 0))
 		return func() { s.ok(os.WriteFile(dir+"/pids.max", []byte("max"), 0)) }
@@ -279,7 +279,7 @@ func pidsCgroup(t *testing.T) string {
 }
 
 func ownCgroupOr(other string) string {
-	if dir, err := testkit.OwnCgroup(); err == nil {
+	if dir, err := stage.OwnCgroup(); err == nil {
 		return dir
 	}
 	return other

@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -45,15 +44,7 @@ func (s *Session) WaitUnlocked() error {
 // too. But they have the session's log in their command lines. Nothing else has, apart from the fixture that is to
 // start the wrapper.
 func (s *Session) Wrappers() []Proc {
-	var found []Proc
-	for _, pid := range PIDs() {
-		// That of a dead process is empty.
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if bytes.Contains(b, []byte("--log-file="+s.Log+"\x00")) && !bytes.HasPrefix(b, []byte(s.Gateway.Programs.Fixture+"\x00")) {
-			found = append(found, Describe(pid))
-		}
-	}
-	return found
+	return slices.DeleteFunc(Saying("--log-file="+s.Log+"\x00"), func(p Proc) bool { return p.Says("^" + s.Gateway.Programs.Fixture + "\x00") })
 }
 
 // Members are the living processes of the session, but for those that hold the lock in the lifeline's place.

@@ -111,6 +111,19 @@ func AwaitExit(t T, pid int) {
 	}
 }
 
+// Outlasting lists those of the processes that are not dead in time.
+func Outlasting(limit time.Duration, all ...Proc) (left []Proc) {
+	for deadline := time.Now().Add(limit); len(all) > 0; all = all[1:] {
+		if !all[0].Lives() {
+			continue
+		}
+		if dead, err := DiesWithin(all[0].PID, time.Until(deadline)); err != nil || !dead {
+			left = append(left, all[0])
+		}
+	}
+	return left
+}
+
 // DiesWithin tells whether a process has died in time. Its pidfd is readable from then on, zombie or not.
 func DiesWithin(pid int, limit time.Duration) (bool, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
