@@ -23,7 +23,7 @@ import (
 // ids. It is "" where there is no cgroup to be had; then there are no leaves either.
 func nest(t *testing.T) string {
 	t.Helper()
-	own, err := testkit.WritableCgroup()
+	own, err := stage.WritableCgroup()
 	if err != nil {
 		return ""
 	}

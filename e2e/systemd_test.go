@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -40,7 +41,7 @@ exec sleep 4713
 
 func boot(t *testing.T) *booted {
 	t.Helper()
-	_, err := testkit.WritableCgroup()
+	_, err := stage.WritableCgroup()
 	testkit.Lacks(t, testkit.Systemd, !(os.Geteuid() == 0 && err == nil && has("/lib/systemd/systemd")), "root, a cgroup v2 that can be written, and systemd")
 	files := t.TempDir()
 	put := func(name, text string, mode os.FileMode) {
