@@ -93,8 +93,10 @@ func (s *Session) NothingLeft() {
 // litter lists the files and cgroups of the session.
 func (s *Session) litter() []string {
 	left, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*"))
-	// A sweep leaves the lock by which one runs at a time.
-	left = slices.DeleteFunc(left, func(file string) bool { return filepath.Base(file) == "reap.lock" })
+	// A sweep leaves the lock by which one runs at a time, and the first shared server the key of all.
+	left = slices.DeleteFunc(left, func(file string) bool {
+		return slices.Contains([]string{"reap.lock", "share.key"}, filepath.Base(file))
+	})
 	// The record of a quick session may not have been seen.
 	ids := append(EndedIn(s.Log), s.IDs...)
 	if s.shared {
