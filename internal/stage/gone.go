@@ -128,7 +128,7 @@ func (s *Session) cleanup() {
 			RemoveLeaf(id)
 		}
 	}
-	_ = s.Life.r.Close()
+	s.Life.Close()
 }
 
 // RemoveLeaf removes the leaf of a session that was killed. The kernel closes the files of a process before it takes the

@@ -49,6 +49,9 @@ func (l *Lifeline) Wait(limit time.Duration) error {
 	return fmt.Errorf("lifeline: %w", err)
 }
 
+// Close lets go of it here. Who holds it may find that nobody listens.
+func (l *Lifeline) Close() { _ = l.r.Close() }
+
 // Held tells whether any process holds the lifeline now.
 func (l *Lifeline) Held() bool {
 	raw, err := l.r.SyscallConn()
