@@ -416,6 +416,16 @@ func TestSqueezedSleep(t *testing.T) {
 	}
 }
 
+// openFake is an engine that other users reach.
+func openFake(t *testing.T) *fakeEngine {
+	t.Helper()
+	f := newFake(t, nil)
+	sock := strings.TrimPrefix(f.host, "unix://")
+	noError(t, os.Chmod(sock, 0o777))
+	noError(t, os.Chmod(filepath.Dir(sock), 0o755))
+	return f
+}
+
 // An engine is in sight, and its clients connect when no thread can be had. What they make is removed.
 func TestSqueezedEngine(t *testing.T) {
 	t.Parallel()
@@ -423,10 +433,7 @@ func TestSqueezedEngine(t *testing.T) {
 		t.Run(q.name, func(t *testing.T) {
 			testkit.Need(t, testkit.Root)
 			t.Parallel()
-			f := newFake(t, nil)
-			sock := strings.TrimPrefix(f.host, "unix://")
-			noError(t, os.Chmod(sock, 0o777))
-			noError(t, os.Chmod(filepath.Dir(sock), 0o755))
+			f := openFake(t)
 			g := startGatewayAs(t, q.uid(t))
 			s := g.tree(setup{Flags: polite("--log-level=debug"), Env: []string{"DOCKER_HOST=" + f.host}}, "serve", "daemon")
 			s.WaitReady()
@@ -515,10 +522,7 @@ func TestSqueezedEngineRecovery(t *testing.T) {
 			t.Run(q.name+"/cgroup="+cgroup, func(t *testing.T) {
 				testkit.Need(t, testkit.Root)
 				t.Parallel()
-				f := newFake(t, nil)
-				sock := strings.TrimPrefix(f.host, "unix://")
-				noError(t, os.Chmod(sock, 0o777))
-				noError(t, os.Chmod(filepath.Dir(sock), 0o755))
+				f := openFake(t)
 				g := startGatewayAs(t, q.uid(t))
 				s := g.tree(setup{Flags: resisting("--cgroup=" + cgroup), Env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term", "setsid,closefds,clearenv,chdir")
 				s.WaitReady()

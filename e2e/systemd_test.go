@@ -117,17 +117,9 @@ func (b *booted) end(cmd *exec.Cmd) {
 
 // systemdBelow is a descendant that is systemd; 0 if there is none yet.
 func systemdBelow(pid int) int {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, list := range lists {
-		b, _ := os.ReadFile(list)
-		for field := range strings.FieldsSeq(string(b)) {
-			child, _ := strconv.Atoi(field)
-			if exe, _ := os.Readlink("/proc/" + field + "/exe"); strings.HasSuffix(exe, "/lib/systemd/systemd") {
-				return child
-			}
-			if found := systemdBelow(child); found > 0 {
-				return found
-			}
+	for _, p := range stage.Below(pid) {
+		if exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID)); strings.HasSuffix(exe, "/lib/systemd/systemd") {
+			return p.PID
 		}
 	}
 	return 0
