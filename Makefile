@@ -76,7 +76,7 @@ endif
 
 # What the tests are made of is compiled as the binary is, or most of it would be compiled twice. TESTS='^TestScenario' runs only
 # these, and SLOWEST=30 names so many that took longest.
-tests = CGO_ENABLED=0 $(GO) run -trimpath ./scripts/test -tags $(TAGS) $(if $(TESTS),-run '$(TESTS)') $(if $(SLOWEST),-slowest $(SLOWEST))
+tests = CGO_ENABLED=0 $(GO) run -trimpath ./scripts/test -tags $(TAGS) $(if $(value TESTS),-run '$(value TESTS)') $(if $(SLOWEST),-slowest $(SLOWEST))
 
 test:
 	@$(tests) -short

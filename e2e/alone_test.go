@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -19,7 +18,8 @@ import (
 func container(t *testing.T, flags []string, argv func(s *session) []string) (s *session, first int) {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
-	testkit.Lacks(t, testkit.Namespaces, !(err == nil && os.Geteuid() == 0), "unshare and root")
+	testkit.Lacks(t, testkit.Tools, err != nil, "unshare")
+	testkit.Need(t, testkit.Namespaces)
 	s = startGateway(t).newSession()
 	head := []string{unshare, "--fork", "--pid", "--mount-proc"}
 	s.Spawn(setup{Bare: true}, append(head, s.Wrap(flags, argv(s)...)...)...)
@@ -79,7 +79,8 @@ func TestFirstProcessReaps(t *testing.T) {
 // The control: a first process that does not care about children that are not its own keeps them as zombies.
 func TestFirstProcessWithoutUsKeepsZombies(t *testing.T) {
 	unshare, err := exec.LookPath("unshare")
-	testkit.Lacks(t, testkit.Namespaces, !(err == nil && os.Geteuid() == 0), "unshare and root")
+	testkit.Lacks(t, testkit.Tools, err != nil, "unshare")
+	testkit.Need(t, testkit.Namespaces)
 	t.Parallel()
 	s := startGateway(t).newSession()
 	argv := append([]string{unshare, "--fork", "--pid", "--mount-proc"}, node(s.Dir, "serve", "setsid/orphans=50")...)

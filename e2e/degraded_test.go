@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -30,7 +29,7 @@ func TestGatewayDiesUnseen(t *testing.T) {
 	for parent, script := range map[string]string{"gateway": `exec "$@" <>"$0" >>"$0.out"`, "launcher": `"$@" <>"$0" >>"$0.out" # mcp-tether`} {
 		for _, flags := range [][]string{nil, {"--no-anchor"}} {
 			t.Run(parent+strings.Join(flags, ""), func(t *testing.T) {
-				needWorld(t)
+				testkit.Need(t, testkit.Namespaces)
 				t.Parallel()
 				s := startGateway(t).newSession()
 				stdin := filepath.Join(s.Dir, "stdin")
@@ -68,15 +67,8 @@ func TestRequiredCgroupIsNotBlamed(t *testing.T) {
 // gateway starts a gateway in the world.
 func (w world) gateway(t *testing.T) *gateway {
 	t.Helper()
-	needWorld(t)
+	testkit.Need(t, testkit.Namespaces)
 	return startGatewayIn(t, stage.World{UID: w.uid, Steps: w.steps})
-}
-
-// needWorld skips a test where the superuser may not mount.
-func needWorld(t testing.TB) {
-	t.Helper()
-	cmd := exec.Command(fixture, "world", "--", fixture, "gateway") // ends at once: it has no stdin
-	testkit.Lacks(t, testkit.Namespaces, !(os.Geteuid() == 0 && cmd.Run() == nil), "a superuser who may mount")
 }
 
 // below is the pid of the one child of a process, without a look at any record.

@@ -44,7 +44,7 @@ func TestRecordCannotBeKept(t *testing.T) {
 	t.Parallel()
 	for _, d := range spoiledDirs {
 		t.Run(d.name, func(t *testing.T) {
-			needWorld(t)
+			testkit.Need(t, testkit.Namespaces)
 			t.Parallel()
 			s := startGateway(t).newSession()
 			argv := s.Wrap(polite(), node(s.Dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
@@ -132,7 +132,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			needWorld(t)
+			testkit.Need(t, testkit.Namespaces)
 			t.Parallel()
 			s := startGateway(t).newSession()
 			flags := resisting("--log-level=trace", "--log-file="+c.file(s))

@@ -187,7 +187,7 @@ var brokenHistories = map[string]struct {
 	}},
 	"no home":       {env: func(string) string { return "HOME=" }},
 	"missing home":  {env: func(state string) string { return "HOME=" + state + "/none" }},
-	"never answers": {spoil: func(t *testing.T, state string) { needWorld(t); mountHung(t, state, true) }},
+	"never answers": {spoil: func(t *testing.T, state string) { testkit.Need(t, testkit.Namespaces); mountHung(t, state, true) }},
 }
 
 func ownState(t *testing.T, state string) {
@@ -221,7 +221,7 @@ func TestHistoryCannotBeWritten(t *testing.T) {
 				env = []string{"XDG_STATE_HOME=", c.env(state)}
 			}
 			if c.step != "" {
-				needWorld(t)
+				testkit.Need(t, testkit.Namespaces)
 				argv = inWorld(argv, c.step+"="+state)
 			}
 			if c.spoil != nil {
@@ -291,7 +291,7 @@ func TestHistoryOfManyAtOnce(t *testing.T) {
 	f.Close()
 	const many = 200
 	var ended sync.WaitGroup
-	places := make(chan bool, 40)
+	places := make(chan bool, 10)
 	for i := range many {
 		ended.Go(func() {
 			places <- true

@@ -321,7 +321,7 @@ func (in inheritance) wantMarks(t *testing.T) {
 // the session's time, is as exact as the gateway's.
 func TestMonitorsWakeRarely(t *testing.T) {
 	t.Parallel()
-	testkit.Need(t, testkit.Root)
+	testkit.Need(t, testkit.Namespaces) // as does /proc/PID/timerslack_ns (CAP_SYS_NICE)
 	s := startGateway(t).newSession()
 	s.Spawn(setup{Bare: true}, s.Wrap(polite(), "/bin/cat")...)
 	s.Ask("up")

@@ -293,7 +293,7 @@ func (s *session) pidIn(file string) int {
 
 // The log goes to a pipe that only its reader may open: it is not let go of.
 func TestLogToAnotherUsersPipe(t *testing.T) {
-	needWorld(t)
+	testkit.Need(t, testkit.Namespaces)
 	t.Parallel()
 	for _, flags := range [][]string{nil, {"--no-anchor"}} {
 		t.Run(strings.Join(flags, ""), func(t *testing.T) {

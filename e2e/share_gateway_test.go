@@ -208,7 +208,7 @@ func TestShareCannot(t *testing.T) {
 	// Found out after the front has begun to read: seen to answer each message with an error.
 	t.Run("no inode", func(t *testing.T) {
 		testkit.Long(t)
-		needWorld(t)
+		testkit.Need(t, testkit.Namespaces)
 		t.Parallel()
 		const mount = `unshare --mount sh -c 'mount -t tmpfs -o nr_inodes=4,mode=700 none "$XDG_RUNTIME_DIR"; exec "$@"' sh`
 		wantOwnServer(t, mount, "no space left", 0o700)

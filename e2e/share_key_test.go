@@ -18,7 +18,7 @@ import (
 // Sessions share only if a server could take each for the other: whatever binds a process, or is inherited by it, tells them apart.
 // Equal ones share. Seen to serve a session without network from the host's, and one without capabilities by a server that has all.
 func TestShareAsOne(t *testing.T) {
-	needWorld(t)
+	testkit.Need(t, testkit.Namespaces)
 	testkit.Long(t)
 	testkit.Lacks(t, testkit.Tools, !(has("unshare") && has("nsenter") && has("setpriv") && has("prlimit") && has("chrt")), "util-linux")
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestShareKeys(t *testing.T) {
 // A session under a seccomp filter shares with those that have the filters of the gateway, and with nobody else.
 func TestShareFiltered(t *testing.T) {
 	testkit.Long(t)
-	needWorld(t)
+	testkit.Need(t, testkit.Namespaces)
 	t.Parallel()
 	s := share(t)
 	s.client().echo()

@@ -11,7 +11,7 @@ const nobody = 65534
 
 // A member that belongs to another user and may not be killed is named, its record stays, and the session ends.
 func TestUnkillableMemberIsNamed(t *testing.T) {
-	testkit.Need(t, testkit.Root)
+	testkit.Need(t, testkit.Namespaces) // in a container root may not look at the files of others
 	t.Parallel()
 	name := setuidCopy(t)
 	s := startGatewayAs(t, nobody).tree(setup{Flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+name, "daemon")

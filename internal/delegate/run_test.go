@@ -55,6 +55,7 @@ func play(part string) int {
 		}
 	case "hang":
 		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+		_ = unix.Pause() // another thread may take the signal, and this one go on for a moment
 	case "flood":
 		for {
 			if _, err := os.Stdout.WriteString(strings.Repeat("x", 4096)); err != nil {
@@ -147,12 +148,17 @@ func TestChildIsBounded(t *testing.T) {
 func TestChildThatHangsIsEnded(t *testing.T) {
 	testkit.Need(t, testkit.Root)
 	ctx, timeUp := context.WithCancel(t.Context())
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	go func() {
 		_, _, err := runIn(ctx, t, "hang")
 		ended <- err
 	}()
 	testkit.Until(t, "a stopped child", func() bool {
+		select {
+		case err := <-ended:
+			t.Fatalf("it has ended: %v", err)
+		default:
+		}
 		all, _ := new(proc.Reader).Descendants(os.Getpid())
 		return slices.ContainsFunc(all, func(p proc.Stat) bool { return p.State == 'T' })
 	})

@@ -30,6 +30,7 @@ const (
 	Namespaces  Want = "namespaces"  // a superuser who may make them, and mount
 	Tools       Want = "tools"       // of a usual Debian: bash, util-linux, pseudo terminals, procps
 	Kernel      Want = "kernel"      // what a usual kernel of these years has, and no filter forbids: sock_diag, IPv6, time namespaces
+	Processes   Want = "processes"   // room for some thousand of them
 	FUSE        Want = "fuse"
 	Strace      Want = "strace"
 	Docker      Want = "docker" // an engine, in MCP_TETHER_TEST_ENGINE
@@ -92,6 +93,8 @@ func probe(want Want) bool {
 		return os.Geteuid() == 0 && mayMount()
 	case Strace:
 		return has("strace")
+	case Processes:
+		return stage.Room() > 4096
 	case Tools:
 		return has("bash") && has("unshare") && has("nsenter") && has("setpriv") && has("prlimit")
 	}

@@ -58,13 +58,11 @@ func Rest(name string) bool {
 	})
 }
 
-// IdleRoles begins the line that names the roles that no test has used. Where a test has failed they are named as well,
-// since the failure may be taken back (scripts/test).
-const IdleRoles = "roles that no test has used: "
+// idleRoles begins the line that names the roles that no test has used.
+const idleRoles = "roles that no test has used: "
 
 // Run is what TestMain exits with. It plays the role that the binary was executed in, or else runs the tests, and fails
-// if they have left a role unused. That is known only when all tests of the package have run, as they have where skips are
-// forbidden.
+// if they have left a role unused. That is known only when all tests of the package have run, and none was skipped.
 func Run(m *testing.M) int {
 	if playing() {
 		play := roles.play[os.Args[2]]
@@ -79,7 +77,7 @@ func Run(m *testing.M) int {
 		return code
 	}
 	if idle := unused(); len(idle) > 0 {
-		fmt.Fprintf(os.Stderr, "%s%s\n", IdleRoles, strings.Join(idle, ", "))
+		fmt.Fprintf(os.Stderr, "%s%s\n", idleRoles, strings.Join(idle, ", "))
 		return max(code, 1)
 	}
 	return code

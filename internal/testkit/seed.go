@@ -11,8 +11,7 @@ import (
 const SeedVar = "MCP_TETHER_SEED"
 
 // Seed is the seed of a test's random choices: that of the variable, or a new one. The test tells of it, so that
-// scripts/test repeats the failure with it. The name of a case must not depend on it: a case that failed is run again by its
-// name, with other seeds too.
+// a failure can be repeated with it. The name of a case must not depend on it: a case that failed is run again by its name.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed, err := strconv.ParseUint(os.Getenv(SeedVar), 10, 64)

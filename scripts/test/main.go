@@ -18,10 +18,16 @@ import (
 	"runtime"
 	"strconv"
 	"time"
+
+	"mcp-tether/internal/stage"
 )
 
 // atOnce is how many tests of a package run at a time, even on few processors: they wait for processes more than they compute.
-const atOnce = 8
+// Where there is little room for processes, fewer do: one of them has some dozens, with many threads.
+func atOnce() int {
+	const usual, each = 8, 150
+	return min(max(usual, runtime.GOMAXPROCS(0)), max(stage.Room()/each, 1))
+}
 
 // settings are what was asked for.
 type settings struct {
@@ -68,7 +74,7 @@ func (s settings) command() []string {
 	if s.race {
 		args = append(args, "-race")
 	} else {
-		args = append(args, "-parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
+		args = append(args, "-parallel", strconv.Itoa(atOnce()))
 	}
 	if s.run != "" {
 		args = append(args, "-run", s.run)

@@ -106,7 +106,7 @@ func (r *report) cutOff(pkg string) {
 	}
 }
 
-// reason is what a skipped test said last.
+// reason is why a test was skipped: what testkit makes it say, or else what it said last.
 func reason(said []string) string {
 	last := "no reason given"
 	for _, line := range said {
@@ -116,6 +116,9 @@ func reason(said []string) string {
 		}
 		if _, text, found := strings.Cut(line, ".go:"); found {
 			_, line, _ = strings.Cut(text, ": ")
+		}
+		if line == testkit.LeftOut || line == testkit.LeftToProof || strings.HasPrefix(line, testkit.Needs) {
+			return line
 		}
 		last = line
 	}

@@ -34,7 +34,7 @@ func TestReport(t *testing.T) {
 	shown, told := played(t,
 		"run TestA", "output TestA quiet", "pass TestA",
 		"run TestB", "run TestB/one", "output TestB/one     b_test.go:7: loud", "fail TestB/one", "fail TestB",
-		"run TestC", "output TestC === RUN   TestC", "output TestC     c_test.go:9: this needs root", "output TestC --- SKIP: TestC (0.00s)", "skip TestC",
+		"run TestC", "output TestC === RUN   TestC", "output TestC     c_test.go:9: this needs root", "output TestC > need root", "output TestC --- SKIP: TestC (0.00s)", "skip TestC",
 		"run TestD", "output TestD     d_test.go:9: time (make test-all)", "skip TestD",
 		"output  FAIL", "fail",
 	)
