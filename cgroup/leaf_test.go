@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -43,7 +44,7 @@ func leafNamed(t *testing.T, name string) *Leaf {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		testkit.KillCgroup(l.Dir)
+		stage.KillCgroup(l.Dir)
 		l.awaitEmpty(t)
 		if err := l.RemoveSoon(int(testkit.Patience / time.Millisecond)); err != nil {
 			t.Error(err)
@@ -171,7 +172,7 @@ func (l *Leaf) kill(t *testing.T) {
 	if got := l.Kill(); (got == nil) != (err == nil) || got != nil && !errors.Is(got, unix.ENOENT) {
 		t.Errorf("cgroup.kill: %v, and Kill: %v", err, got)
 	}
-	testkit.KillCgroup(l.Dir)
+	stage.KillCgroup(l.Dir)
 }
 
 func populated(t *testing.T, l *Leaf, want bool) {
@@ -295,7 +296,7 @@ func TestLeafExpelsOnlyItsOwn(t *testing.T) {
 	}
 	defer other.Close()
 	defer func() {
-		testkit.KillCgroup(other.Dir)
+		stage.KillCgroup(other.Dir)
 		other.awaitEmpty(t)
 		if err := other.RemoveSoon(int(testkit.Patience / time.Millisecond)); err != nil {
 			t.Error(err)

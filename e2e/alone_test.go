@@ -1,9 +1,8 @@
 package e2e
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,7 +50,7 @@ func TestFirstProcess(t *testing.T) {
 			if s.Server == 1 {
 				t.Error("the server itself is the first process")
 			}
-			if below := children(t, first); len(below) != 2 { // the server, and the daemon that fell to us
+			if below := children(first); len(below) != 2 { // the server, and the daemon that fell to us
 				t.Errorf("below the first process: %v", below)
 			}
 			e.end(s, first)
@@ -63,22 +62,8 @@ func TestFirstProcess(t *testing.T) {
 }
 
 // children lists the children of a process, zombies left out.
-func children(t *testing.T, pid int) []proc {
-	t.Helper()
-	lists, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
-	var found []proc
-	for _, list := range lists {
-		pids, err := os.ReadFile(list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for f := range strings.FieldsSeq(string(pids)) {
-			if p := stage.Describe(number(t, f)); p.State != "Z" {
-				found = append(found, p)
-			}
-		}
-	}
-	return found
+func children(pid int) []proc {
+	return slices.DeleteFunc(stage.Below(pid), func(p proc) bool { return p.PPID != pid })
 }
 
 // Orphans fall to the first process, and are waited for.

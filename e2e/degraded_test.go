@@ -74,11 +74,9 @@ func (w world) gateway(t *testing.T) *gateway {
 // below is the pid of the one child of a process, without a look at any record.
 func (s *session) below(parent int) int {
 	s.t.Helper()
-	for _, pid := range stage.PIDs() {
-		if stage.Describe(pid).PPID == parent {
-			return pid
-		}
+	all := childrenOf(parent)
+	if len(all) == 0 {
+		s.t.Fatalf("process %d has no child", parent)
 	}
-	s.t.Fatalf("process %d has no child", parent)
-	return 0
+	return all[0]
 }

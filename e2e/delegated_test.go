@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -41,7 +42,7 @@ func delegate(t *testing.T) string {
 // needCgroup makes a cgroup below our own for the time of the test.
 func needCgroup(t *testing.T) string {
 	t.Helper()
-	own, err := testkit.WritableCgroup()
+	own, err := stage.WritableCgroup()
 	dir := filepath.Join(own, fmt.Sprintf("e2e-%d-%d", os.Getpid(), time.Now().UnixNano()))
 	testkit.Lacks(t, testkit.Cgroup, !(err == nil && os.Mkdir(dir, 0o755) == nil), "a cgroup v2 that can be written")
 	t.Cleanup(func() { removeCgroup(t, dir) })

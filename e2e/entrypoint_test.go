@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -110,16 +111,10 @@ func (b *inBox) first() int {
 	b.t.Helper()
 	found := 0
 	testkit.Until(b.t, "the container's first process", func() bool {
-		all, _ := filepath.Glob("/proc/[0-9]*/environ")
-		for _, f := range all {
-			env, err := os.ReadFile(f)
-			if err != nil || !bytes.Contains(env, []byte("E2E_BOX="+b.mark+"\x00")) {
-				continue
-			}
-			pid := number(b.t, strings.Split(f, "/")[2])
-			status, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+		for _, p := range stage.Marked("E2E_BOX=" + b.mark) {
+			status, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/status")
 			if _, ids, _ := strings.Cut(string(status), "NSpid:\t"); strings.HasSuffix(strings.SplitN(ids, "\n", 2)[0], "\t1") {
-				found = pid
+				found = p.PID
 			}
 		}
 		return found > 0

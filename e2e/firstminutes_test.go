@@ -1,18 +1,19 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -156,17 +157,7 @@ func (n *newcomer) files() map[string]string {
 }
 
 // processes are those of its servers: each has this in its command line.
-func (n *newcomer) processes(mark string) (pids []int) {
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range all {
-		line, _ := os.ReadFile(file)
-		if line := bytes.ReplaceAll(line, []byte{0}, []byte{' '}); bytes.HasPrefix(line, []byte("sleep "+mark)) {
-			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
+func (n *newcomer) processes(mark string) []proc { return stage.Saying("^sleep\x00" + mark) }
 
 // The first five minutes of a new user, who is not root: install, wrap two clients, one server declined, ps, stop, history, unwrap,
 // uninstall, and nothing is left.
@@ -226,8 +217,8 @@ func TestFirstFiveMinutes(t *testing.T) {
 	// The gateway goes. Only the helper of the declined server stays, and shows that helpers are seen here.
 	ok(t, n.tmux("kill-window", "-t", ":1").Run())
 	testkit.Until(t, "the end of all but one", func() bool { return len(n.processes(mark)) == 1 })
-	for _, pid := range n.processes(mark) {
-		ok(t, syscall.Kill(pid, syscall.SIGKILL))
+	for _, p := range n.processes(mark) {
+		ok(t, p.Signal(unix.SIGKILL))
 	}
 	n.types("clear; mcp-tether unwrap")
 	for _, server := range []string{"files", "web"} {

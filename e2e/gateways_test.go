@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -352,35 +353,20 @@ func (s *gatewayStage) command(words []string) *exec.Cmd {
 }
 
 // marked are the processes of the server and of what it started, ours not among them.
-func (s *gatewayStage) marked() (pids []int) { return s.with(s.mark) }
-
-// with are the processes that have this in their environment.
-func (s *gatewayStage) with(variable string) (pids []int) {
-	all, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, f := range all {
-		b, err := os.ReadFile(f)
-		if err != nil || !bytes.Contains(b, []byte(variable+"\x00")) {
-			continue
-		}
-		var pid int
-		_, _ = fmt.Sscanf(f, "/proc/%d/", &pid)
-		pids = append(pids, pid)
-	}
-	return pids
-}
+func (s *gatewayStage) marked() []proc { return stage.Marked(s.mark) }
 
 // sweep ends what the negative control has left, by its mark.
 func (s *gatewayStage) sweep() {
-	for _, pid := range s.marked() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	for _, p := range s.marked() {
+		_ = p.Signal(unix.SIGKILL)
 	}
 	testkit.Until(s.t, "the end of what was left", func() bool { return len(s.marked()) == 0 })
 }
 
 // killAll ends the gateway with all that it started: what npm starts it by passes no SIGKILL on.
 func (s *gatewayStage) killAll() {
-	for _, pid := range s.with("HOME=" + s.h.dir) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	for _, p := range stage.Marked("HOME=" + s.h.dir) {
+		_ = p.Signal(unix.SIGKILL)
 	}
 }
 
@@ -388,11 +374,9 @@ func (s *gatewayStage) killAll() {
 // and it.
 func (s *gatewayStage) gateway() int {
 	s.t.Helper()
-	for _, pid := range s.marked() {
-		ppid := parent(pid)
-		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", ppid))
-		if ppid > 1 && err == nil && !bytes.Contains(env, []byte(s.mark+"\x00")) {
-			return s.outwards(ppid)
+	for _, p := range s.marked() {
+		if p.PPID > 1 && !slices.Contains(stage.Describe(p.PPID).Environ(), s.mark) {
+			return s.outwards(p.PPID)
 		}
 	}
 	s.t.Fatal("no gateway")
@@ -402,27 +386,14 @@ func (s *gatewayStage) gateway() int {
 // outwards is the first process, from pid up through its parents, that has the name of those that start servers.
 func (s *gatewayStage) outwards(pid int) int {
 	s.t.Helper()
-	for s.g.inner != "" {
-		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		ok(s.t, err)
-		if strings.TrimSpace(string(name)) == s.g.inner {
-			break
+	p := stage.Describe(pid)
+	for s.g.inner != "" && p.Comm != s.g.inner {
+		if p.PPID == 0 {
+			s.t.Fatalf("no %s above process %d", s.g.inner, pid)
 		}
-		pid = parent(pid)
+		p = stage.Describe(p.PPID)
 	}
-	return pid
-}
-
-// parent is 0 for a process that is gone.
-func parent(pid int) (ppid int) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	var state string
-	_, after, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
-	_, _ = fmt.Sscan(string(after), &state, &ppid)
-	return ppid
+	return p.PID
 }
 
 func TestRealGateways(t *testing.T) {

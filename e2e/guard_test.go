@@ -119,7 +119,7 @@ func TestGuardAndKeepShared(t *testing.T) {
 		s := share(t, flags...)
 		s.command[2] = strings.Replace(s.command[2], `exec "$@"`, `echo "[INFO] listening"; echo ready; `+failed, 1)
 		c, other := s.client(), s.client()
-		got, err := os.ReadFile(filepath.Join(s.dir, "stderr"))
+		got, err := os.ReadFile(filepath.Join(s.Dir, "stderr"))
 		noError(t, err)
 		if want := map[bool]string{true: noise}[flags != nil]; string(got) != want {
 			t.Errorf("%v: standard error has %q", flags, got)

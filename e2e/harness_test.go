@@ -113,7 +113,7 @@ func startGatewayAs(t *testing.T, uid int) *gateway {
 
 func startGatewayIn(t *testing.T, w stage.World) *gateway {
 	t.Helper()
-	return &gateway{Gateway: stage.Start(t, stage.Programs{Tether: tether, Fixture: fixture}, w), t: t}
+	return &gateway{Gateway: stage.Start(t, programs(), w), t: t}
 }
 
 // begin starts a gateway with one server, the fixture tree, and waits until all of it is up.
@@ -140,8 +140,8 @@ func (g *gateway) newSession() *session {
 
 // logOnly is a session that a real client starts: only its command line, its records and its log are asked for.
 func logOnly(t *testing.T, log, runtime string) *session {
-	programs := &stage.Gateway{Programs: stage.Programs{Tether: tether, Fixture: fixture}}
-	return &session{t: t, Session: &stage.Session{T: t, Gateway: programs, Log: log, Runtime: runtime}}
+	alone := &stage.Gateway{Programs: programs()}
+	return &session{t: t, Session: &stage.Session{T: t, Gateway: alone, Log: log, Runtime: runtime}}
 }
 
 func (s *session) closeStdin()  { s.t.Helper(); s.Close("stdin") }

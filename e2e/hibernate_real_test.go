@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -105,16 +106,16 @@ func (p *patientClient) woken() int { return len(p.s.Events("server woken")) }
 // bye closes the client and looks for anything left.
 func (p *patientClient) bye() {
 	p.t.Helper()
-	family := findKin(p.t, []int{p.cmd.Process.Pid}, p.dir)
+	family := findKin(p.dir, p.cmd.Process.Pid)
 	p.order(map[string]any{"close": true})
 	_ = p.orders.Close()
 	if err := p.cmd.Wait(); err != nil {
 		p.t.Errorf("the client failed: %v\n%s", err, p.complaint())
 	}
-	if left := awaitKin(p.t, family, testkit.Patience); len(left) > 0 {
+	if left := stage.Outlasting(testkit.Patience, family...); len(left) > 0 {
 		p.t.Errorf("left behind: %v", left)
 	}
-	if left := findKin(p.t, nil, p.dir); len(left) > 0 {
+	if left := findKin(p.dir); len(left) > 0 {
 		p.t.Errorf("born late and left behind: %v", left)
 	}
 	checkNoRecords(p.t, p.dir)
@@ -156,8 +157,8 @@ func TestHibernateRealServer(t *testing.T) {
 // alone expects that no process but the client and the wrapper is there.
 func (p *patientClient) alone() {
 	p.t.Helper()
-	for _, k := range findKin(p.t, []int{p.cmd.Process.Pid}, p.dir) {
-		if k.pid != p.cmd.Process.Pid && k.comm != "mcp-tether" {
+	for _, k := range findKin(p.dir, p.cmd.Process.Pid) {
+		if k.Comm != "mcp-tether" {
 			p.t.Errorf("beside the sleeping session there is %v", k)
 		}
 	}

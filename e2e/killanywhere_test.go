@@ -23,7 +23,7 @@ import (
 // ids. It is "" where there is no cgroup to be had; then there are no leaves either.
 func nest(t *testing.T) string {
 	t.Helper()
-	own, err := testkit.WritableCgroup()
+	own, err := stage.WritableCgroup()
 	if err != nil {
 		return ""
 	}
@@ -273,40 +273,29 @@ func (c chance) prepare(v *session, with setup) func() {
 }
 
 func (c chance) kill(v *session) func() {
-	fd, err := -1, error(nil)
+	victim := v.PID
 	switch c.role {
 	case "gateway":
 		return v.gw.Kill
-	case "anchor":
-		fd, err = unix.PidfdOpen(v.PID, 0)
 	case "supervisor":
-		fd, err = unix.PidfdOpen(firstChild(v.t, v.PID), 0)
+		victim = firstChild(v.t, v.PID)
 	}
-	v.ok(err)
-	return func() {
-		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-		_ = unix.Close(fd)
-	}
+	p := stage.Describe(victim)
+	return func() { _ = p.Signal(unix.SIGKILL) }
 }
 
 // firstChild waits until the process has a child, of whichever of its threads.
 func firstChild(t *testing.T, pid int) int {
 	t.Helper()
-	first := ""
+	var all []int
 	testkit.Until(t, fmt.Sprintf("a child of process %d", pid), func() bool {
-		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-		if len(lists) == 0 {
+		if stage.Describe(pid).Dead() {
 			t.Fatalf("process %d is gone", pid)
 		}
-		for _, list := range lists {
-			b, _ := os.ReadFile(list)
-			if name, _, found := strings.Cut(string(b), " "); found {
-				first = name
-			}
-		}
-		return first != ""
+		all = childrenOf(pid)
+		return len(all) > 0
 	})
-	return number(t, first)
+	return all[0]
 }
 
 func (c chance) othersLive(t *testing.T, all []*session) {

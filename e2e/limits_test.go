@@ -235,8 +235,8 @@ var squeezes = []squeeze{
 		// By a process of that user: not every superuser may do it.
 		set := func(n int) {
 			argv := []string{"lower", strconv.Itoa(rlimitNproc), strconv.Itoa(n), strconv.Itoa(s.PID)}
-			for _, k := range findKin(s.t, []int{s.PID}, noMark) {
-				argv = append(argv, strconv.Itoa(k.pid))
+			for _, p := range stage.Below(s.PID) {
+				argv = append(argv, strconv.Itoa(p.PID))
 			}
 			cmd := exec.Command(fixture, argv...)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.gw.UID), Gid: uint32(s.gw.UID)}}
@@ -250,8 +250,8 @@ var squeezes = []squeeze{
 	}},
 	{"pids.max", func(*testing.T) int { return 0 }, func(s *session) func() {
 		dir := pidsCgroup(s.t)
-		for _, k := range append(findKin(s.t, []int{s.PID}, noMark), kin{pid: s.PID}) {
-			_ = os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(k.pid)), 0)
+		for _, p := range append(stage.Below(s.PID), proc{PID: s.PID}) {
+			_ = os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(p.PID)), 0)
 		}
 		s.ok(os.WriteFile(dir+"/pids.max", []byte("1"), 0))
 		return func() { s.ok(os.WriteFile(dir+"/pids.max", []byte("max"), 0)) }
@@ -280,7 +280,7 @@ func pidsCgroup(t *testing.T) string {
 }
 
 func ownCgroupOr(other string) string {
-	if dir, err := testkit.OwnCgroup(); err == nil {
+	if dir, err := stage.OwnCgroup(); err == nil {
 		return dir
 	}
 	return other
@@ -417,6 +417,16 @@ func TestSqueezedSleep(t *testing.T) {
 	}
 }
 
+// openFake is an engine that other users reach.
+func openFake(t *testing.T) *fakeEngine {
+	t.Helper()
+	f := newFake(t, nil)
+	sock := strings.TrimPrefix(f.host, "unix://")
+	noError(t, os.Chmod(sock, 0o777))
+	noError(t, os.Chmod(filepath.Dir(sock), 0o755))
+	return f
+}
+
 // An engine is in sight, and its clients connect when no thread can be had. What they make is removed.
 func TestSqueezedEngine(t *testing.T) {
 	t.Parallel()
@@ -424,10 +434,7 @@ func TestSqueezedEngine(t *testing.T) {
 		t.Run(q.name, func(t *testing.T) {
 			testkit.Need(t, testkit.Root)
 			t.Parallel()
-			f := newFake(t, nil)
-			sock := strings.TrimPrefix(f.host, "unix://")
-			noError(t, os.Chmod(sock, 0o777))
-			noError(t, os.Chmod(filepath.Dir(sock), 0o755))
+			f := openFake(t)
 			g := startGatewayAs(t, q.uid(t))
 			s := g.tree(setup{Flags: polite("--log-level=debug"), Env: []string{"DOCKER_HOST=" + f.host}}, "serve", "daemon")
 			s.WaitReady()
@@ -516,10 +523,7 @@ func TestSqueezedEngineRecovery(t *testing.T) {
 			t.Run(q.name+"/cgroup="+cgroup, func(t *testing.T) {
 				testkit.Need(t, testkit.Root)
 				t.Parallel()
-				f := newFake(t, nil)
-				sock := strings.TrimPrefix(f.host, "unix://")
-				noError(t, os.Chmod(sock, 0o777))
-				noError(t, os.Chmod(filepath.Dir(sock), 0o755))
+				f := openFake(t)
 				g := startGatewayAs(t, q.uid(t))
 				s := g.tree(setup{Flags: resisting("--cgroup=" + cgroup), Env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term", "setsid,closefds,clearenv,chdir")
 				s.WaitReady()

@@ -10,13 +10,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/stage"
 )
 
 var tether, fixture string // the two binaries, absolute
@@ -72,33 +72,10 @@ func build() (remove func(), err error) {
 		return func() {}, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
-	fixture = filepath.Join(dir, "fixture")
-	// Other users run them too.
-	errs := []error{os.Chmod(dir, 0o755), goBuild(fixture, "./fixture")}
-	if tether == "" {
-		tether = filepath.Join(dir, "mcp-tether")
-		errs = append(errs, makeBuild(tether))
-	}
-	return remove, errors.Join(errs...)
+	p, err := stage.Build("..", dir, tether)
+	tether, fixture = p.Tether, p.Fixture
+	return remove, err
 }
 
-// makeBuild builds what is shipped: the link flags are part of it.
-func makeBuild(out string) error {
-	if _, err := exec.LookPath("make"); err != nil {
-		return goBuild(out, "-tags", "urfave_cli_no_docs", "..")
-	}
-	cmd := exec.Command("make", "-s", "-C", "..", "build", "BIN="+out)
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", filepath.Base(out), err, msg)
-	}
-	return nil
-}
-
-func goBuild(out string, args ...string) error {
-	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-o", out}, args...)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", filepath.Base(out), err, msg)
-	}
-	return nil
-}
+// programs are the two binaries, as the stage has them.
+func programs() stage.Programs { return stage.Programs{Tether: tether, Fixture: fixture} }

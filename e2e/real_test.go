@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -145,10 +146,10 @@ func leaveNothing(t *testing.T, s realCase, e realEnding, flag string) {
 
 	client := startSDKClient(t, dir, server)
 	e.end(client)
-	if left := awaitKin(t, client.family, testkit.Patience); len(left) > 0 {
+	if left := stage.Outlasting(testkit.Patience, client.family...); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	if left := findKin(t, nil, dir); len(left) > 0 {
+	if left := findKin(dir); len(left) > 0 {
 		t.Errorf("born late and left behind: %v", left)
 	}
 	event := session.EndedWhole(e.causes...)
@@ -172,15 +173,11 @@ func TestRealServersLeakAlone(t *testing.T) {
 				dir := realDir(t)
 				client := startSDKClient(t, dir, s.server(t, dir))
 				e.end(client)
-				left := awaitKin(t, client.family, leakPatience)
+				left := stage.Outlasting(leakPatience, client.family...)
 				if len(left) == 0 {
 					t.Fatal("the bare run left nothing, so the tethered one proves nothing")
 				}
-				sessions := map[int]bool{}
-				for _, k := range left {
-					sessions[k.session] = true
-				}
-				t.Logf("left behind: %d of %d processes in %d sessions", len(left), len(client.family), len(sessions))
+				t.Logf("left behind: %d of %d processes", len(left), len(client.family))
 			})
 		}
 	}
@@ -224,7 +221,7 @@ type sdkClient struct {
 	answers *bufio.Reader
 	stderr  string
 	// Every process below the client or with its mark, at the time when the server had answered.
-	family []kin
+	family []proc
 }
 
 // startSDKClient returns once the server has answered a tool call.
@@ -248,7 +245,7 @@ func startSDKClient(t *testing.T, dir string, server realServer) *sdkClient {
 	if answer.Event != "ready" || answer.Error || answer.Tools == 0 {
 		t.Fatalf("the server does not work: %+v\n%s", answer, c.complaint())
 	}
-	c.family = findKin(t, []int{c.cmd.Process.Pid}, dir)
+	c.family = findKin(dir, c.cmd.Process.Pid)
 	return c
 }
 
@@ -349,14 +346,7 @@ func (c *sdkClient) endAll() {
 	if c.cmd.ProcessState == nil {
 		roots = append(roots, c.cmd.Process.Pid)
 	}
-	left := findKin(c.t, roots, c.dir)
-	for _, k := range c.family {
-		// Held anew: the test's own pidfds have been closed by now.
-		if k.hold(c.t) {
-			left = append(left, k)
-		}
-	}
-	endKin(c.t, left)
+	endKin(c.t, append(findKin(c.dir, roots...), slices.DeleteFunc(c.family, func(p proc) bool { return !p.Lives() })...))
 	if c.cmd.ProcessState == nil {
 		_ = c.cmd.Process.Kill()
 		_ = c.cmd.Wait()

@@ -61,24 +61,11 @@ func runOnOwnHost(t *testing.T, tree ...string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	argv := []string{"host"}
-	if dir := nest(t); dir != "" {
-		argv = append(argv, "cgroup="+dir)
-	}
-	for _, dir := range keptDirs(self) {
-		argv = append(argv, "keep="+dir)
-	}
-	argv = append(argv, "--", self, "-test.run="+exactly(t.Name()), "-test.v", "-test.timeout=10m", "-test.short="+strconv.FormatBool(testing.Short()))
-	cmd := exec.Command(fixture, argv...)
+	cwd, err := os.Getwd()
+	noError(t, err)
+	cmd := programs().Host(t.Context(), nest(t), []string{filepath.Dir(cwd), os.Getenv("HOME")},
+		self, "-test.run="+exactly(t.Name()), "-test.v", "-test.timeout=10m", "-test.short="+strconv.FormatBool(testing.Short()))
 	cmd.Env = append(hostEnviron(), inHost+"=1", "MCP_TETHER_BIN="+tether, fixtureOutside+"="+fixture, "TMPDIR=/tmp")
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Setpgid: true,
-	}
-	// The host ends with this process, however that ends.
-	in, hold := testkit.Pipe(t)
-	defer in.Close()
-	defer hold.Close()
-	cmd.Stdin = in
 	out, err := cmd.CombinedOutput()
 	t.Logf("on a host of its own:\n%s", out)
 	switch {
@@ -99,18 +86,6 @@ func exactly(name string) string {
 		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
 	}
 	return strings.Join(parts, "/")
-}
-
-// keptDirs are what the test needs of the old /tmp.
-func keptDirs(self string) []string {
-	cwd, _ := os.Getwd()
-	var out []string
-	for _, dir := range []string{filepath.Dir(self), filepath.Dir(tether), filepath.Dir(fixture), filepath.Dir(cwd), os.Getenv("HOME")} {
-		if strings.HasPrefix(dir, "/tmp/") || strings.HasPrefix(dir, "/run/") {
-			out = append(out, dir)
-		}
-	}
-	return out
 }
 
 func hostEnviron() []string {
@@ -292,7 +267,7 @@ func (s *session) swept() {
 
 // allLeaves lists the sessions' cgroups below our own.
 func allLeaves() []string {
-	own, err := testkit.OwnCgroup()
+	own, err := stage.OwnCgroup()
 	if err != nil {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -401,7 +402,7 @@ func TestReapSparesLeavesOfAnotherNamespace(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
-	own, err := testkit.OwnCgroup()
+	own, err := stage.OwnCgroup()
 	if err != nil || !nestable() {
 		testkit.Lacks(t, testkit.Cgroup, true, "a cgroup of its own")
 	}

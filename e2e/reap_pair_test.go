@@ -64,7 +64,7 @@ func TestReapAfterPairKilled(t *testing.T) {
 }
 
 // nestable tells whether a session can have a cgroup here.
-func nestable() bool { _, err := testkit.WritableCgroup(); return err == nil }
+func nestable() bool { _, err := stage.WritableCgroup(); return err == nil }
 
 // sweep expects that one pass leaves nothing, or only what cannot be proven.
 func (p pairTree) sweep(t *testing.T, s *session, cgroup bool) {

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -33,10 +33,10 @@ func TestReapRealBrowser(t *testing.T) {
 		t.Errorf("found %v, want one that is severed", r.Findings)
 	}
 	r = operator.reap(t, 0, flags...)
-	if left := awaitKin(t, mine.family, testkit.Patience); len(left) > 0 {
+	if left := stage.Outlasting(testkit.Patience, mine.family...); len(left) > 0 {
 		t.Errorf("left behind: %v\nfound: %v", left, r.Findings)
 	}
-	if left := findKin(t, nil, lost); len(left) > 0 {
+	if left := findKin(lost); len(left) > 0 {
 		t.Errorf("born late and left behind: %v", left)
 	}
 	if len(r.Findings) == 1 {
@@ -45,10 +45,9 @@ func TestReapRealBrowser(t *testing.T) {
 	if left := len(mine.family); left < 10 {
 		t.Errorf("the family had %d members only", left)
 	}
-	now := findKin(t, []int{theirs.cmd.Process.Pid}, kept)
-	for _, k := range theirs.family {
-		if !slices.ContainsFunc(now, func(o kin) bool { return o.pid == k.pid && o.start == k.start }) {
-			t.Errorf("%v of the living client is gone", k)
+	for _, p := range theirs.family {
+		if !p.Lives() {
+			t.Errorf("%v of the living client is gone", p)
 		}
 	}
 	theirs.close()

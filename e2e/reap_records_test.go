@@ -71,11 +71,11 @@ func here(t *testing.T) origin {
 // markOf is the identity of a living process.
 func markOf(t *testing.T, pid int) mark {
 	t.Helper()
-	k, ok := readKin(pid)
-	if !ok {
+	p := stage.Describe(pid)
+	if p.Dead() {
 		t.Fatalf("process %d is gone", pid)
 	}
-	return mark{pid, uint64(number(t, k.start))}
+	return mark{pid, uint64(number(t, p.Start))}
 }
 
 // deadMark is the identity of a process that has ended.

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -121,8 +119,7 @@ func (s *session) sweeper() (pid int) {
 	testkit.Until(s.t, "a sweep", func() bool {
 		for _, child := range childrenOf(supervisor) {
 			for _, pid = range childrenOf(child) {
-				args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-				if bytes.Contains(args, []byte("\x00__sweep\x00")) {
+				if stage.Describe(pid).Says("\x00__sweep\x00") {
 					return true
 				}
 			}

@@ -276,7 +276,7 @@ func unclearOrphan(t *testing.T) (left bool) {
 	if left != *c.Leaked || left && len(c.Survivors) == 0 {
 		t.Errorf("a process is left: %v; leaked %v, survivors %+v", left, *c.Leaked, c.Survivors)
 	}
-	if _, alive := readKin(foreign); !alive {
+	if stage.Describe(foreign).Dead() {
 		t.Error("the shell's process was ended")
 	}
 	s.EndAll()

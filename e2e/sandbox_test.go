@@ -1,14 +1,13 @@
 package e2e
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
@@ -53,8 +52,8 @@ func sandboxed(t *testing.T, name string, with setup) *session {
 	testkit.WriteProgram(t, server, []byte(script))
 	s.Spawn(with, append(sandbox, server)...)
 	t.Cleanup(func() {
-		for _, pid := range s.named() {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		for _, p := range s.named() {
+			_ = p.Signal(unix.SIGKILL)
 		}
 	})
 	s.greet()
@@ -63,15 +62,7 @@ func sandboxed(t *testing.T, name string, with setup) *session {
 }
 
 // named are the fixture's processes, also those whose pid namespace is another one. The kernel knows them by their pids here.
-func (s *session) named() (pids []int) {
-	for _, pid := range stage.PIDs() {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if bytes.HasPrefix(b, []byte(fixture+"\x00")) && bytes.Contains(b, []byte("\x00"+s.Dir+"\x00")) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
+func (s *session) named() []proc { return stage.Saying("^"+fixture+"\x00", "\x00"+s.Dir+"\x00") }
 
 // The gateway is killed, and nothing is left. Of the same command alone the control leaves the server.
 func TestSandboxes(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 func (s *sharing) run(g *gateway, stdio string) *session {
 	s.t.Helper()
 	r := g.newSession()
-	req := []string{"spawn", r.Name, "stdio=" + stdio, "stderr=" + r.Stderr, "dir=" + s.dir, "env=XDG_RUNTIME_DIR=" + s.runtime}
+	req := []string{"spawn", r.Name, "stdio=" + stdio, "stderr=" + r.Stderr, "dir=" + s.Dir, "env=XDG_RUNTIME_DIR=" + s.Runtime}
 	for _, e := range s.env {
 		req = append(req, "env="+e)
 	}
@@ -133,7 +133,7 @@ func TestShareMax(t *testing.T) {
 func (s *sharing) tether(args ...string) string {
 	s.t.Helper()
 	cmd := exec.Command(tether, args...)
-	cmd.Env = append(cmd.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
+	cmd.Env = append(cmd.Environ(), "XDG_RUNTIME_DIR="+s.Runtime)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		s.t.Errorf("mcp-tether %s: %v: %s", strings.Join(args, " "), err, out)
@@ -220,14 +220,14 @@ func wantOwnServer(t *testing.T, before, why string, dir os.FileMode) {
 	t.Helper()
 	s := share(t)
 	s.flags = slices.DeleteFunc(s.flags, func(f string) bool { return strings.HasPrefix(f, "--log-file=") })
-	sessions := filepath.Join(s.runtime, "mcp-tether")
+	sessions := filepath.Join(s.Runtime, "mcp-tether")
 	noError(t, errors.Join(os.Mkdir(sessions, 0o700), os.Chmod(sessions, dir)))
 	// Limits of files bind the fixture's notes as well.
-	s.command = []string{"sh", "-c", "cat", s.dir}
+	s.command = []string{"sh", "-c", "cat", s.Dir}
 	argv := slices.Concat([]string{tether, "run"}, s.flags, []string{"--"}, s.command)
 	cmd := exec.Command("sh", append([]string{"-c", before + ` "$@"`, "sh"}, argv...)...)
-	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
+	cmd.Dir = s.Dir
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.Runtime)
 	cmd.Stdin = strings.NewReader("as it is\n")
 	if o := finish(t, cmd); o.code != 0 || o.stdout != "as it is\n" || !strings.Contains(o.stderr, why) {
 		t.Errorf("%+v", o)

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -10,27 +9,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
-// sharing is a server that sessions share, with a runtime directory of its own. The test is the gateway.
+// sharing is a server that sessions share, with the places that a session has for itself. The test is the gateway.
 type sharing struct {
-	t       *testing.T
-	dir     string
-	runtime string
+	*session
 	flags   []string
 	command []string
 	env     []string
-	life    *lifeline
 	program string   // a copy of mcp-tether, "" for the usual one
 	outer   []string // what the sessions are started by
 }
@@ -38,75 +30,37 @@ type sharing struct {
 // share prepares a shared fixture server. Its directory is in the command line of every process of it.
 func share(t *testing.T, flags ...string) *sharing {
 	t.Helper()
-	s := &sharing{t: t, dir: t.TempDir()}
-	s.runtime = filepath.Join(s.dir, "run")
-	noError(t, os.Mkdir(s.runtime, 0o700))
-	s.flags = append([]string{"--share", "--log-level=info", "--log-format=json", "--log-file=" + s.log(), "--share-linger=1h"}, polite(flags...)...)
-	s.life = stage.NewLifeline(t, filepath.Join(s.dir, "lifeline"))
+	none := &stage.Gateway{T: t, Programs: programs(), Dir: t.TempDir()} // to make a session below it needs none that runs
+	s := &sharing{session: (&gateway{Gateway: none, t: t}).newSession()}
+	s.flags = append([]string{"--share", "--log-level=info", "--log-format=json", "--log-file=" + s.Log, "--share-linger=1h"}, polite(flags...)...)
 	// A host does not pass on the descriptors of its first client.
-	s.command = []string{"sh", "-c", `exec 9>` + s.life.Path + `; exec "$@"`, "sh", fixture, "mcp", s.dir, "-", "0", "serve"}
+	s.command = []string{"sh", "-c", `exec 9>` + s.Life.Path + `; exec "$@"`, "sh", fixture, "mcp", s.Dir, "-", "0", "serve"}
 	t.Cleanup(s.clear)
 	return s
 }
 
-func (s *sharing) log() string { return filepath.Join(s.dir, "log") }
-
 // clear ends what is left: by SIGKILL after a test that has failed.
 func (s *sharing) clear() {
-	if !s.t.Failed() {
-		s.endHosts()
-		s.awaitNone()
+	if s.t.Failed() {
+		s.EndAll()
 		return
 	}
-	for _, file := range []string{"log", "stderr"} {
-		b, _ := os.ReadFile(filepath.Join(s.dir, file))
-		s.t.Logf("%s: %s", file, b)
-	}
-	var leaves []string
-	testkit.Until(s.t, "no process is left", func() bool {
-		all := s.with()
-		for _, p := range all {
-			s.t.Logf("there: %v", p)
-			leaves = append(leaves, p.LeafID())
-			_ = unix.Kill(p.PID, unix.SIGKILL)
-		}
-		return len(all) == 0
-	})
-	for _, id := range leaves {
-		stage.RemoveLeaf(id)
-	}
+	s.endHosts()
+	s.awaitNone()
 }
 
 // awaitNone waits until no process is left with all of the words in its command line.
 func (s *sharing) awaitNone(words ...string) {
 	s.t.Helper()
 	for all := s.with(words...); len(all) > 0; all = s.with(words...) {
-		for _, p := range all {
-			stage.AwaitExit(s.t, p.PID)
+		if left := stage.Outlasting(testkit.Patience, all...); len(left) > 0 {
+			s.t.Fatalf("there: %v", left)
 		}
 	}
 }
 
-// with are the living processes of the server with all of the words in their command line: attached, host, anchor, supervisor,
-// server. "^" stands for its beginning.
-func (s *sharing) with(words ...string) []proc {
-	var found []proc
-	entries, _ := os.ReadDir("/proc") // A pattern of Glob would read the directory of each process.
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		b, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-		if !bytes.Contains(b, []byte(s.dir)) {
-			continue
-		}
-		if !slices.ContainsFunc(words, func(w string) bool { return !bytes.Contains(append([]byte{'^'}, b...), []byte(w)) }) {
-			found = append(found, stage.Describe(pid))
-		}
-	}
-	return found
-}
+// with are the living processes of the server that say all of the words: attached, host, anchor, supervisor, server.
+func (s *sharing) with(words ...string) []proc { return stage.Saying(append(words, s.Dir)...) }
 
 // one is the one process of a kind.
 func (s *sharing) one(words ...string) int {
@@ -127,26 +81,13 @@ func (s *sharing) server() int     { s.t.Helper(); return s.one("^" + fixture + 
 func (s *sharing) wantGone() {
 	s.t.Helper()
 	s.awaitNone()
-	if left := s.files(); len(left) > 0 {
-		s.t.Errorf("left: %q", left)
-	}
-	for _, id := range stage.EndedIn(s.log()) {
-		if leaf := stage.CgroupLeaf(id); leaf != "" {
-			s.t.Errorf("left: %s", leaf)
-		}
-	}
+	s.Gone()
 }
 
 // files are those of sessions and hosts.
 func (s *sharing) files() []string {
-	all, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*"))
+	all, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*"))
 	return slices.DeleteFunc(all, func(f string) bool { return filepath.Base(f) == "share.key" })
-}
-
-// starts counts the servers that were started.
-func (s *sharing) starts() int {
-	b, _ := os.ReadFile(filepath.Join(s.dir, "got"))
-	return strings.Count("\n"+string(b), "\nstart ")
 }
 
 // sharer is a client with an attached session.
@@ -165,9 +106,9 @@ func (s *sharing) attach() *sharer {
 	c := &sharer{s: s}
 	args := slices.Concat(s.outer, []string{cmp.Or(s.program, tether), "run"}, s.flags, []string{"--"}, s.command)
 	c.cmd = exec.Command(args[0], args[1:]...)
-	c.cmd.Env = append(append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime), s.env...)
-	c.cmd.Dir = s.dir
-	stderr, err := os.OpenFile(filepath.Join(s.dir, "stderr"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	c.cmd.Env = append(append(os.Environ(), "XDG_RUNTIME_DIR="+s.Runtime), s.env...)
+	c.cmd.Dir = s.Dir
+	stderr, err := os.OpenFile(s.Stderr, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	noError(s.t, err)
 	defer stderr.Close()
 	c.cmd.Stderr = stderr
@@ -275,14 +216,12 @@ func (c *sharer) wantExit(code int) {
 	timer := time.AfterFunc(testkit.Patience, func() { _ = c.cmd.Process.Kill() })
 	defer timer.Stop()
 	_ = c.cmd.Wait()
-	ws, _ := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if got := ws.ExitStatus(); got != code {
+	if c.cmd.ProcessState.ExitCode() != code {
 		c.s.t.Errorf("session ended with %v, want exit %d", c.cmd.ProcessState, code)
 	}
 }
 
 // received reports whether a server has received a line with a word.
 func (s *sharing) received(word string) bool {
-	b, _ := os.ReadFile(filepath.Join(s.dir, "got"))
-	return bytes.Contains(b, []byte(word))
+	return slices.ContainsFunc(s.got(), func(line string) bool { return strings.Contains(line, word) })
 }

@@ -30,11 +30,11 @@ func TestShareTooLong(t *testing.T) {
 }
 
 // Whatever is said on the host's socket, its clients notice nothing.
-func TestShareOddWordsOnTheSocket(t *testing.T) {
+func TestShareOddWords(t *testing.T) {
 	t.Parallel()
 	s := share(t)
 	c := s.client()
-	sockets, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "share-*.sock"))
+	sockets, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "share-*.sock"))
 	null, err := os.Open(os.DevNull)
 	noError(t, err)
 	defer null.Close()
@@ -59,9 +59,9 @@ func TestShareOtherUser(t *testing.T) {
 	t.Parallel()
 	s := share(t)
 	c := s.client()
-	sockets, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "share-*.sock"))
+	sockets, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "share-*.sock"))
 	// Even where the directories let it in, the host does not take it.
-	for _, d := range []string{s.dir, filepath.Dir(s.dir), s.runtime, filepath.Dir(sockets[0])} {
+	for _, d := range []string{s.Dir, s.Gateway.Dir, filepath.Dir(s.Gateway.Dir), s.Runtime, filepath.Dir(sockets[0])} {
 		if err := os.Chmod(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func connectAs(uid int, socket string) string {
 func TestShareServerThatCannotStart(t *testing.T) {
 	t.Parallel()
 	s := share(t)
-	s.command = []string{filepath.Join(s.dir, "none")}
+	s.command = []string{filepath.Join(s.Dir, "none")}
 	var wg sync.WaitGroup
 	for range 3 {
 		c := s.attach()

@@ -89,7 +89,7 @@ func TestShareKeys(t *testing.T) {
 	testkit.Until(t, "ps says what differs", func() bool {
 		return strings.Contains(s.tether("ps"), "shared by 1, apart by environment")
 	})
-	s.program = s.dir + "/other"
+	s.program = s.Dir + "/other"
 	copyProgram(t, tether, s.program)
 	s.client().echo()
 	if n := s.starts(); n != 3 {
@@ -111,7 +111,7 @@ func TestShareFiltered(t *testing.T) {
 	if n, hosts := s.starts(), len(s.with("\x00__host\x00")); n != 3 || hosts != 1 {
 		t.Errorf("%d servers and %d hosts", n, hosts)
 	}
-	if b, _ := os.ReadFile(s.dir + "/stderr"); strings.Count(string(b), "seccomp") != 2 {
+	if b, _ := os.ReadFile(s.Dir + "/stderr"); strings.Count(string(b), "seccomp") != 2 {
 		t.Errorf("no reason was given: %s", b)
 	}
 	// The gateway's own filter binds all of its sessions alike.

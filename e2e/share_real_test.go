@@ -86,7 +86,7 @@ func (c *crowd) play(t *testing.T) (*sdkClient, sdkAnswer) {
 // wantGone expects that nothing is left of the server once its gateway is gone, however it went.
 func (c *crowd) wantGone(t *testing.T) {
 	t.Helper()
-	testkit.Until(t, "no process is left", func() bool { return len(findKin(t, nil, c.dir)) == 0 })
+	testkit.Until(t, "no process is left", func() bool { return len(findKin(c.dir)) == 0 })
 	testkit.Until(t, "no file is left", func() bool {
 		files, _ := filepath.Glob(filepath.Join(c.dir, "mcp-tether", "*"))
 		return !slices.ContainsFunc(files, func(f string) bool { return filepath.Base(f) != "share.key" })

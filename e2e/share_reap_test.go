@@ -23,7 +23,7 @@ func TestShareAndReap(t *testing.T) {
 	a, b := s.client(), s.client()
 	a.echo()
 	b.echo()
-	by := caller{runtime: s.runtime}
+	by := caller{runtime: s.Runtime}
 	match := "--match=" + filepath.Base(fixture)
 	if r := by.reap(t, -1, match, "--unwrapped", "--dwell=1ms"); len(r.Findings) != 0 {
 		t.Errorf("living sessions are findings: %v", r.Findings)

@@ -43,7 +43,7 @@ const where = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"
 func TestShareRoots(t *testing.T) {
 	t.Parallel()
 	s := share(t)
-	noError(t, os.WriteFile(filepath.Join(s.dir, "mode"), []byte("roots,slow"), 0o666))
+	noError(t, os.WriteFile(filepath.Join(s.Dir, "mode"), []byte("roots,slow"), 0o666))
 	c := s.client()
 	c.result(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, `"result":"first"`)
 	for n := range 2 {

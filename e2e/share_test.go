@@ -226,7 +226,7 @@ func TestShareHibernatesNeverWithWork(t *testing.T) {
 	b := s.client()
 	a.write(fmt.Sprintf(cancelRequest, 77))
 	testkit.Until(t, "kept awake by a lock", func() bool {
-		log, _ := os.ReadFile(s.log())
+		log, _ := os.ReadFile(s.Log)
 		return strings.Count(string(log), "holds a lock on ") > 1
 	})
 	s.asleep(b)
@@ -266,7 +266,7 @@ func (s *sharing) asleep(want ...*sharer) (ids []string) {
 func TestShareHangingHandshake(t *testing.T) {
 	t.Parallel()
 	s := share(t)
-	mode := filepath.Join(s.dir, "mode")
+	mode := filepath.Join(s.Dir, "mode")
 	noError(t, os.WriteFile(mode, []byte("mute"), 0o666))
 	c := s.attach()
 	c.write(initialize(version))

@@ -28,12 +28,12 @@ func TestShareKeeps(t *testing.T) {
 			}
 			t.Parallel()
 			s := share(t)
-			fifo := filepath.Join(s.dir, "fifo")
+			fifo := filepath.Join(s.Dir, "fifo")
 			if err := unix.Mkfifo(fifo, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			for _, helper := range []string{"MCP_TETHER_KEEP=1 setsid sh -c 'read x' kept", "setsid sh -c 'read x' ended"} {
-				s.first(helper + " " + s.dir + " <>" + fifo + " >/dev/null 2>&1 &")
+				s.first(helper + " " + s.Dir + " <>" + fifo + " >/dev/null 2>&1 &")
 			}
 			a, b := s.client(), s.client()
 			a.echo()

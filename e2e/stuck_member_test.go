@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,15 +32,14 @@ func hungTree(t *testing.T, flags []string, children ...string) *session {
 
 // blocked counts the processes of this host that have a thread in state D.
 func blocked() int {
-	found := map[string]bool{}
-	files, _ := filepath.Glob("/proc/[0-9]*/task/[0-9]*/stat")
-	for _, file := range files {
-		b, _ := os.ReadFile(file)
-		if _, rest, _ := strings.Cut(string(b), ") "); strings.HasPrefix(rest, "D") {
-			found[strings.Split(file, "/")[2]] = true
-		}
-	}
-	return len(found)
+	return len(slices.DeleteFunc(stage.PIDs(), func(pid int) bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return !slices.ContainsFunc(threads, func(file string) bool {
+			b, _ := os.ReadFile(file)
+			_, rest, _ := strings.Cut(string(b), ") ")
+			return strings.HasPrefix(rest, "D")
+		})
+	}))
 }
 
 func TestStuckMembersHoldNothingBack(t *testing.T) {

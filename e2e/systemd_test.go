@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -40,7 +41,7 @@ exec sleep 4713
 
 func boot(t *testing.T) *booted {
 	t.Helper()
-	_, err := testkit.WritableCgroup()
+	_, err := stage.WritableCgroup()
 	testkit.Lacks(t, testkit.Systemd, !(os.Geteuid() == 0 && err == nil && has("/lib/systemd/systemd")), "root, a cgroup v2 that can be written, and systemd")
 	files := t.TempDir()
 	put := func(name, text string, mode os.FileMode) {
@@ -116,17 +117,9 @@ func (b *booted) end(cmd *exec.Cmd) {
 
 // systemdBelow is a descendant that is systemd; 0 if there is none yet.
 func systemdBelow(pid int) int {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, list := range lists {
-		b, _ := os.ReadFile(list)
-		for field := range strings.FieldsSeq(string(b)) {
-			child, _ := strconv.Atoi(field)
-			if exe, _ := os.Readlink("/proc/" + field + "/exe"); strings.HasSuffix(exe, "/lib/systemd/systemd") {
-				return child
-			}
-			if found := systemdBelow(child); found > 0 {
-				return found
-			}
+	for _, p := range stage.Below(pid) {
+		if exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID)); strings.HasSuffix(exe, "/lib/systemd/systemd") {
+			return p.PID
 		}
 	}
 	return 0

@@ -16,6 +16,7 @@ import (
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/teardown"
 	"mcp-tether/internal/testkit"
 )
@@ -47,7 +48,7 @@ func TestConcludeIsNoGuess(t *testing.T) {
 
 // A leaf that cannot be removed keeps its record, as at the end of a session: nothing else says what is to be kept of it.
 func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
-	dir, err := testkit.WritableCgroup()
+	dir, err := stage.WritableCgroup()
 	testkit.Lacks(t, testkit.Cgroup, err != nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-conclude-%d", os.Getpid()))
 	if err != nil {
@@ -89,7 +90,7 @@ func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
 // What a kept process has started in the leaf since the last scan, while containers were removed, is moved out of it as well. Or it
 // would be found there without what it is kept for.
 func TestConcludeMovesOutWhatTheKeptHasStarted(t *testing.T) {
-	dir, err := testkit.WritableCgroup()
+	dir, err := stage.WritableCgroup()
 	testkit.Lacks(t, testkit.Cgroup, err != nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-moved-%d", os.Getpid()))
 	if err != nil {
@@ -134,7 +135,7 @@ func TestConcludeLeavesTheSessionOfTheKept(t *testing.T) {
 
 func concludeInUse(t *testing.T, keep func(g *teardown.Group, keeper int)) {
 	t.Helper()
-	dir, err := testkit.WritableCgroup()
+	dir, err := stage.WritableCgroup()
 	testkit.Lacks(t, testkit.Cgroup, err != nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-outer-%d", os.Getpid()))
 	if err != nil {
@@ -209,7 +210,7 @@ func TestConcludeKeepsTheRecordOfAnUnseenLeaf(t *testing.T) {
 
 // However many dead sessions have a cgroup, there are descriptors enough to end them.
 func TestEndOfManyLeaves(t *testing.T) {
-	dir, err := testkit.WritableCgroup()
+	dir, err := stage.WritableCgroup()
 	testkit.Lacks(t, testkit.Cgroup, err != nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	var found []Finding
 	for n := range maxAtOnce + maxAtOnce/2 {

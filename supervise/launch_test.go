@@ -15,8 +15,7 @@ import (
 // What a kept process has started in the leaf since it was listed, while containers were removed, is moved out as well. Or it would
 // be found there without what it is kept for.
 func TestLeafIsRemovedThoughTheKeptGoOn(t *testing.T) {
-	_, err := testkit.WritableCgroup()
-	testkit.Lacks(t, testkit.Cgroup, err != nil, "a cgroup v2 hierarchy that can be written")
+	testkit.Need(t, testkit.Cgroup)
 	s := &Session{}
 	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
 	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff, Keep: []string{"sh"}}
@@ -42,8 +41,7 @@ func TestLeafIsRemovedThoughTheKeptGoOn(t *testing.T) {
 
 // The leaf of a session that a process to keep has started stays, and so does this one: its record says that it is over.
 func TestLeafStaysForTheSessionOfTheKept(t *testing.T) {
-	_, err := testkit.WritableCgroup()
-	testkit.Lacks(t, testkit.Cgroup, err != nil, "a cgroup v2 hierarchy that can be written")
+	testkit.Need(t, testkit.Cgroup)
 	dir, err := session.Open(os.Getuid(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/engine"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/internal/stage"
 )
 
 func only(t *testing.T, all []Check, about string) Check {
@@ -29,7 +29,7 @@ func only(t *testing.T, all []Check, about string) Check {
 // inCgroupOfItsOwn moves the test into a cgroup where no other package's tests make any. It returns "" where it cannot.
 func inCgroupOfItsOwn(t *testing.T) string {
 	t.Helper()
-	above, err := testkit.WritableCgroup()
+	above, err := stage.WritableCgroup()
 	if err != nil {
 		return ""
 	}

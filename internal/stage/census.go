@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,18 @@ func (p Proc) String() string {
 }
 
 // Words are the command line.
-func (p Proc) Words() []string { return strings.Split(p.line, "\x00") }
+func (p Proc) Words() []string { return strings.Split(strings.TrimRight(p.line, "\x00"), "\x00") }
+
+// Says tells whether its command line has all of these in it. A NUL ends each of its words, and "^" stands for its beginning.
+func (p Proc) Says(parts ...string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains("^"+p.line, part) })
+}
+
+// Lives tells whether that very process is there, and not dead.
+func (p Proc) Lives() bool {
+	now := Describe(p.PID)
+	return !now.Dead() && now.Start == p.Start
+}
 
 // Dead tells whether it is gone, or will be as soon as somebody has waited for it.
 func (p Proc) Dead() bool { return p.State == "" || p.State == "Z" || p.State == "X" }
@@ -52,7 +64,7 @@ func (p Proc) Signal(sig unix.Signal) error {
 		return fmt.Errorf("open pid %d: %w", p.PID, err)
 	}
 	defer unix.Close(fd)
-	if now := Describe(p.PID); now.Dead() || now.Start != p.Start {
+	if !p.Lives() {
 		return fmt.Errorf("signal pid %d: it is gone", p.PID)
 	}
 	if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil {
@@ -87,9 +99,37 @@ func Living() (all []Proc) {
 	return all
 }
 
-// Below lists the living processes that descend from one.
-func Below(pid int) (found []Proc) {
-	all, family := Living(), map[int]bool{pid: true}
+// Saying lists the living processes that say all of these, see Says.
+func Saying(parts ...string) (found []Proc) {
+	for _, pid := range PIDs() {
+		// The command line of a dead process is empty.
+		if (Proc{line: lineOf(pid)}).Says(parts...) {
+			if p := Describe(pid); !p.Dead() {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// Marked lists the living processes that have a variable, given with its value, in their environment.
+func Marked(variable string) (found []Proc) {
+	for _, pid := range PIDs() {
+		if slices.Contains(Proc{PID: pid}.Environ(), variable) {
+			if p := Describe(pid); !p.Dead() {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// Below lists the living processes that descend from these.
+func Below(pids ...int) (found []Proc) {
+	all, family := Living(), map[int]bool{}
+	for _, pid := range pids {
+		family[pid] = true
+	}
 	for more := true; more; {
 		more = false
 		for _, p := range all {
@@ -132,12 +172,16 @@ func hasOpen(dir, path string) bool {
 	return false
 }
 
+func lineOf(pid int) string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return string(line)
+}
+
 // Describe reads a process. One that is gone has no state.
 func Describe(pid int) Proc {
 	p := Proc{PID: pid}
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	p.line = strings.TrimRight(string(line), "\x00")
-	p.Args = strings.ReplaceAll(p.line, "\x00", " ")
+	p.line = lineOf(pid)
+	p.Args = strings.Join(p.Words(), " ")
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	// The name may hold anything; the fields after its closing bracket begin with the third.
 	head, tail := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')

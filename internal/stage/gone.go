@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -45,15 +44,7 @@ func (s *Session) WaitUnlocked() error {
 // too. But they have the session's log in their command lines. Nothing else has, apart from the fixture that is to
 // start the wrapper.
 func (s *Session) Wrappers() []Proc {
-	var found []Proc
-	for _, pid := range PIDs() {
-		// That of a dead process is empty.
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if bytes.Contains(b, []byte("--log-file="+s.Log+"\x00")) && !bytes.HasPrefix(b, []byte(s.Gateway.Programs.Fixture+"\x00")) {
-			found = append(found, Describe(pid))
-		}
-	}
-	return found
+	return slices.DeleteFunc(Saying("--log-file="+s.Log+"\x00"), func(p Proc) bool { return p.Says("^" + s.Gateway.Programs.Fixture + "\x00") })
 }
 
 // Members are the living processes of the session, but for those that hold the lock in the lifeline's place.
@@ -102,8 +93,10 @@ func (s *Session) NothingLeft() {
 // litter lists the files and cgroups of the session.
 func (s *Session) litter() []string {
 	left, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*"))
-	// A sweep leaves the lock by which one runs at a time.
-	left = slices.DeleteFunc(left, func(file string) bool { return filepath.Base(file) == "reap.lock" })
+	// A sweep leaves the lock by which one runs at a time, and the first shared server the key of all.
+	left = slices.DeleteFunc(left, func(file string) bool {
+		return slices.Contains([]string{"reap.lock", "share.key"}, filepath.Base(file))
+	})
 	// The record of a quick session may not have been seen.
 	ids := append(EndedIn(s.Log), s.IDs...)
 	if s.shared {
@@ -135,7 +128,7 @@ func (s *Session) cleanup() {
 			RemoveLeaf(id)
 		}
 	}
-	_ = s.Life.r.Close()
+	s.Life.Close()
 }
 
 // RemoveLeaf removes the leaf of a session that was killed. The kernel closes the files of a process before it takes the

@@ -49,6 +49,9 @@ func (l *Lifeline) Wait(limit time.Duration) error {
 	return fmt.Errorf("lifeline: %w", err)
 }
 
+// Close lets go of it here. Who holds it may find that nobody listens.
+func (l *Lifeline) Close() { _ = l.r.Close() }
+
 // Held tells whether any process holds the lifeline now.
 func (l *Lifeline) Held() bool {
 	raw, err := l.r.SyscallConn()
@@ -109,6 +112,19 @@ func AwaitExit(t T, pid int) {
 	if dead, err := DiesWithin(pid, Patience); err != nil || !dead {
 		t.Fatalf("process %d does not end: %v", pid, err)
 	}
+}
+
+// Outlasting lists those of the processes that are not dead in time.
+func Outlasting(limit time.Duration, all ...Proc) (left []Proc) {
+	for deadline := time.Now().Add(limit); len(all) > 0; all = all[1:] {
+		if !all[0].Lives() {
+			continue
+		}
+		if dead, err := DiesWithin(all[0].PID, time.Until(deadline)); err != nil || !dead {
+			left = append(left, all[0])
+		}
+	}
+	return left
 }
 
 // DiesWithin tells whether a process has died in time. Its pidfd is readable from then on, zombie or not.

@@ -16,6 +16,7 @@ import (
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -347,7 +348,7 @@ func ownLeaf(t *testing.T) *cgroup.Leaf {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		testkit.KillCgroup(leaf.Dir)
+		stage.KillCgroup(leaf.Dir)
 		err := leaf.Remove()
 		for until := time.Now().Add(testkit.Patience); err != nil && time.Now().Before(until); {
 			err = leaf.Remove()

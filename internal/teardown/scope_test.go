@@ -11,6 +11,7 @@ import (
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
 
@@ -161,7 +162,7 @@ func leaf(t *testing.T, name string) *cgroup.Leaf {
 		testkit.Lacks(t, testkit.Cgroup, true, "a cgroup v2 hierarchy that can be written: "+err.Error())
 	}
 	t.Cleanup(func() {
-		testkit.KillCgroup(l.Dir)
+		stage.KillCgroup(l.Dir)
 		for { // an ended process leaves its cgroup a moment after it was reaped
 			if err := l.Remove(); err == nil {
 				break

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/proc"
+	"mcp-tether/internal/stage"
 )
 
 // treeScript becomes n sleeping processes, itself one of them. It opens the lifeline by its name, so that the servers
@@ -63,89 +61,42 @@ func measureKill(b *bench) (table, error) {
 type deaths struct{ took, left []float64 }
 
 func (b *bench) killOnce(s subject, size int, d *deaths) error {
-	fifo := filepath.Join(b.dir, "lifeline")
-	if err := os.Remove(fifo); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove the last lifeline: %w", err)
-	}
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		return fmt.Errorf("make a lifeline: %w", err)
-	}
-	// It is at its end when the last process of the tree has closed it.
-	lifeline, err := unix.Open(fifo, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("open the lifeline: %w", err)
-	}
-	defer closeAll(lifeline)
-	v, err := b.startGateway(1, s.killCommand("/bin/sh", "-c", treeScript, "sh", strconv.Itoa(size), fifo))
-	if err != nil {
-		return err
-	}
-	defer v.letGo()
-	procs, err := b.settle(v, size)
-	if err != nil {
-		return err
-	}
-	wait := killWait
-	if s.wrap == nil {
-		wait = leakWait
-	}
-	from := time.Now()
-	if err := unix.Kill(v.pid, unix.SIGKILL); err != nil {
-		return fmt.Errorf("kill the gateway: %w", err)
-	}
-	done := ready(lifeline, unix.POLLHUP, from, wait)
-	took := ms(time.Since(from))
-	_ = v.wait()
-	left := b.bury(procs, wait)
-	if done && left == 0 {
-		d.took = append(d.took, took)
-	}
-	d.left = append(d.left, float64(left))
-	return nil
+	return stage.Play(func(t *stage.Alone) {
+		// Not what the gateway gives: a wrapper would hold that too.
+		lifeline := stage.NewLifeline(t, filepath.Join(t.TempDir(), "lifeline"))
+		defer lifeline.Close()
+		g := stage.Start(t, b.programs, stage.World{})
+		b.spawn(g, "server", s.killCommand("/bin/sh", "-c", treeScript, "sh", strconv.Itoa(size), lifeline.Path))
+		g.Call("read", "server")
+		var procs []stage.Proc
+		stage.Until(t, "all of the tree sleeps", func() bool {
+			procs = stage.Below(g.PID)
+			awake := slices.DeleteFunc(slices.Clone(procs), func(p stage.Proc) bool { return p.Comm == "sleep" })
+			return len(procs)-len(awake) == size
+		})
+		time.Sleep(50 * time.Millisecond) // a gateway is seldom killed while its server starts
+		wait := killWait
+		if s.wrap == nil {
+			wait = leakWait
+		}
+		from := time.Now()
+		g.Signal(unix.SIGKILL)
+		err := lifeline.Wait(wait)
+		took := ms(time.Since(from))
+		g.Kill()
+		left := stage.Outlasting(wait, procs...)
+		if err == nil && len(left) == 0 {
+			d.took = append(d.took, took)
+		}
+		d.left = append(d.left, float64(len(left)))
+		for _, p := range left {
+			_ = p.Signal(unix.SIGKILL)
+		}
+		reapOrphans()
+	})
 }
 
-// startGateway starts this program as the gateway of n servers.
-func (b *bench) startGateway(n int, server []string) (*live, error) {
-	s, err := newStreams(pipes)
-	if err != nil {
-		return nil, err
-	}
-	return s, b.fork(s, b.self, append([]string{"gateway", gatewayArg, strconv.Itoa(n)}, server...))
-}
-
-// settle waits until all of the tree sleeps, and returns the processes that are there.
-func (b *bench) settle(v *live, size int) ([]proc.Stat, error) {
-	if _, err := v.firstByte(); err != nil {
-		return nil, err
-	}
-	sleeping := 0
-	for deadline := time.Now().Add(killWait); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		procs, err := b.below(v.pid)
-		if err != nil {
-			return nil, err
-		}
-		sleeping = 0
-		for _, p := range procs {
-			if p.Comm == "sleep" {
-				sleeping++
-			}
-		}
-		if sleeping == size {
-			time.Sleep(50 * time.Millisecond) // a gateway is seldom killed while its server starts
-			return procs, nil
-		}
-	}
-	return nil, fmt.Errorf("wait for %d processes: %d sleep", size, sleeping)
-}
-
-// bury counts the processes that are still alive after a time, ends them, and reaps all that fell to us.
-func (b *bench) bury(left []proc.Stat, wait time.Duration) int {
-	for deadline := time.Now().Add(wait); len(left) > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		left = slices.DeleteFunc(left, func(p proc.Stat) bool { return b.procs.Life(p.ID) != proc.Alive })
-	}
-	for _, p := range left {
-		_ = b.procs.Signal(p.ID, unix.SIGKILL)
-	}
-	reapOrphans()
-	return len(left)
+// spawn has a gateway start a server.
+func (b *bench) spawn(g *stage.Gateway, name string, server []string) {
+	g.Call(append([]string{"spawn", name, "stderr=" + filepath.Join(b.dir, "stderr"), "--"}, server...)...)
 }

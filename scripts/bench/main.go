@@ -1,8 +1,8 @@
 // Command bench measures what mcp-tether costs, against a run without it.
 //
 // Every figure comes from pairs: one run bare, one run wrapped, in turn, in the same session on the same machine. So
-// whatever else slows the machine slows both. The gateway's part is played by this program. The servers are the
-// system's own sh, cat, echo and sleep, so that a server's own start hides as little as possible of ours.
+// whatever else slows the machine slows both. The gateway's part is played by this program, which reads and writes as
+// plainly as it can; where the gateway is killed, by the fixture. The servers are the system's own sh, cat, echo and sleep, so that a server's own start hides as little as possible of ours.
 //
 // Peers (tini, bubblewrap) are measured the same way when they are installed, to show where the figures stand.
 package main
@@ -21,7 +21,9 @@ import (
 	"syscall"
 	"time"
 
-	"mcp-tether/internal/proc"
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/stage"
 )
 
 // bench is one run: what is compared, how often, and where its files are.
@@ -34,9 +36,9 @@ type bench struct {
 
 	subjects []subject
 	dir      string
-	env      []string
 	self     string // this program
-	procs    proc.Reader
+	programs stage.Programs
+	tidy     func() // removes them
 
 	// starting is held while a process is started; stopping says that none may be started any more.
 	starting sync.Mutex
@@ -63,7 +65,7 @@ func sections() []section {
 
 // roles are what this program plays in the processes that it starts.
 func roles() map[string]func(args []string) int {
-	return map[string]func(args []string) int{gatewayArg: gateway, crowdArg: playCrowd, answerArg: answer}
+	return map[string]func(args []string) int{crowdArg: playCrowd, answerArg: answer}
 }
 
 func main() {
@@ -92,10 +94,11 @@ func (b *bench) run(only []string) error {
 	if min(b.rounds, b.sessions, b.crowd, b.hibernated) < 1 {
 		return errors.New("-n, -sessions, -procs and -hibernated must be above zero")
 	}
-	if err := b.prepare(); err != nil {
+	err := b.prepare()
+	defer b.cleanUp()
+	if err != nil {
 		return err
 	}
-	defer b.cleanUp()
 	b.cleanUpOnSignal()
 	for _, name := range only {
 		i := slices.IndexFunc(sections(), func(s section) bool { return s.name == name })
@@ -128,24 +131,29 @@ func (b *bench) limit() time.Duration {
 // prepare finds what is compared, and makes private directories for sessions and history. Settings of mcp-tether, which would
 // change what is measured, are left out of the environment.
 func (b *bench) prepare() (err error) {
+	b.tidy = func() {}
 	if b.self, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	if b.subjects, err = findSubjects(b.bin); err != nil {
 		return err
 	}
-	if err := becomeSubreaper(); err != nil {
+	if b.programs, b.tidy, err = stage.Cast("bench-gateway", b.subjects[0].wrap[0]); err != nil {
 		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become a subreaper, so that it can be known that nothing is left: %w", err)
 	}
 	if b.dir, err = os.MkdirTemp("", "mcp-tether-bench-"); err != nil {
 		return fmt.Errorf("make a directory for the run: %w", err)
 	}
-	b.env = slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "MCP_TETHER_") || strings.HasPrefix(v, "XDG_RUNTIME_DIR=") || strings.HasPrefix(v, "XDG_STATE_HOME=")
-	})
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "MCP_TETHER_") {
+			_ = os.Unsetenv(name)
+		}
+	}
 	state := filepath.Join(b.dir, "state") // where it is missing, sessions write no history
-	b.env = append(b.env, "XDG_RUNTIME_DIR="+b.dir, "XDG_STATE_HOME="+state)
-	if err := os.Mkdir(state, 0o700); err != nil {
+	if err := errors.Join(os.Mkdir(state, 0o700), os.Setenv("XDG_RUNTIME_DIR", b.dir), os.Setenv("XDG_STATE_HOME", state)); err != nil {
 		return fmt.Errorf("make a directory for the history: %w", err)
 	}
 	return nil

@@ -3,12 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"mcp-tether/internal/proc"
+	"mcp-tether/internal/stage"
 )
 
 // sleeper is a server that says it is there and then does nothing.
@@ -70,11 +69,7 @@ func (b *bench) weigh(t *table, s subject) error {
 	defer endAll(all)
 	var pss []float64
 	for _, l := range all {
-		pids, err := b.wrappers(l)
-		if err != nil {
-			return err
-		}
-		m, err := memoryOf(pids...)
+		m, err := memoryOf(wrappers(l)...)
 		if err != nil {
 			return err
 		}
@@ -84,31 +79,21 @@ func (b *bench) weigh(t *table, s subject) error {
 	return nil
 }
 
-// below lists the living descendants of a process, parents first.
-func (b *bench) below(root int) ([]proc.Stat, error) {
-	all, err := b.procs.Descendants(root)
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
-	return slices.DeleteFunc(all, proc.Stat.Dead), nil
-}
-
 // wrappers lists the processes of a session that are not its sleeping server: from the one we started down.
-func (b *bench) wrappers(l *live) ([]int, error) {
-	rest, err := b.below(l.pid)
+func wrappers(l *live) []int {
 	out := []int{l.pid}
-	for _, p := range rest {
+	for _, p := range stage.Below(l.pid) {
 		if p.Comm != "sleep" {
 			out = append(out, p.PID)
 		}
 	}
-	return out, err
+	return out
 }
 
 // memoryOf is the PSS of processes together, in MB of 10^6 bytes.
 func memoryOf(pids ...int) (sum float64, err error) {
 	for _, pid := range pids {
-		raw, err := os.ReadFile(proc.Path(pid, "smaps_rollup"))
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 		if err != nil {
 			return sum, fmt.Errorf("read memory of pid %d: %w", pid, err)
 		}

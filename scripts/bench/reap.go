@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,11 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// crowdArg makes this program the first process of a host of its own, with many others.
+// crowdArg has this program fill a host of its own, and measure there.
 const crowdArg = "__crowd"
 
 // fuse ends the crowd's processes should all else fail.
@@ -30,8 +29,8 @@ const reapConfig = `{"mcpServers": {
 // reapPS is the ps that a pass is compared with.
 var reapPS = []string{"ps", "-eo", "pid,ppid,lstart,args"}
 
-// measureReap compares a pass of reap with ps on a host of many processes. The host is a pid namespace of its own: it ends with
-// its first process, and nobody else's processes are counted.
+// measureReap compares a pass of reap with ps on a host of many processes. Nobody else's processes are on
+// that host.
 func measureReap(b *bench) (table, error) {
 	t := table{
 		Title:   "A host of many processes: a pass of reap beside " + strings.Join(reapPS, " "),
@@ -41,16 +40,12 @@ func measureReap(b *bench) (table, error) {
 		t.missing("mcp-tether reap (needs root)", "")
 		return t, nil
 	}
-	config := filepath.Join(b.dir, "reap.json")
-	if err := os.WriteFile(config, []byte(reapConfig), 0o600); err != nil {
-		return t, fmt.Errorf("write a configuration: %w", err)
-	}
 	if err := needRoom(b.crowd, float64(b.crowd)*0.25); err != nil {
 		return t, err
 	}
-	cmd := exec.Command(b.self, crowdArg, b.bin, config, strconv.Itoa(max(b.rounds/10, 3)), strconv.Itoa(b.crowd))
-	cmd.Env, cmd.Stderr = b.env, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
+	// What others have left is hidden there: each user who has something where reap looks costs a child process.
+	cmd := b.programs.Host(context.Background(), "", nil, b.self, crowdArg, b.programs.Tether, strconv.Itoa(max(b.rounds/10, 3)), strconv.Itoa(b.crowd))
+	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return t, fmt.Errorf("run a host of our own: %w", err)
@@ -85,11 +80,11 @@ func processors(all []cost) (out []float64) {
 	return out
 }
 
-// playCrowd is process 1 of the host: it fills it and measures. All others end with it.
+// playCrowd fills the host and measures. All others end with it.
 func playCrowd(args []string) int {
-	rounds, _ := strconv.Atoi(args[2])
-	n, _ := strconv.Atoi(args[3])
-	took, err := fillAndMeasure(args[0], args[1], rounds, n)
+	rounds, _ := strconv.Atoi(args[1])
+	n, _ := strconv.Atoi(args[2])
+	took, err := fillAndMeasure(args[0], rounds, n)
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(took)
 	}
@@ -100,10 +95,10 @@ func playCrowd(args []string) int {
 	return 0
 }
 
-func fillAndMeasure(bin, config string, rounds, n int) (took crowded, err error) {
-	bin, config, err = aloneWith(bin, config)
-	if err != nil {
-		return took, err
+func fillAndMeasure(bin string, rounds, n int) (took crowded, err error) {
+	config := filepath.Join(os.TempDir(), "reap.json") // the host's own
+	if err := os.WriteFile(config, []byte(reapConfig), 0o600); err != nil {
+		return took, fmt.Errorf("write a configuration: %w", err)
 	}
 	for i := range n {
 		if _, err := syscall.ForkExec("/bin/sleep", []string{"sleep", fuse}, &syscall.ProcAttr{Env: os.Environ()}); err != nil {
@@ -124,25 +119,6 @@ func fillAndMeasure(bin, config string, rounds, n int) (took crowded, err error)
 		}
 	}
 	return took, nil
-}
-
-// aloneWith gives a host of our own its process table, and hides what others have left in the directories in which reap looks
-// for users. Each user who has something there costs a child process. aloneWith returns where the files are now.
-func aloneWith(bin, config string) (binHere, configHere string, err error) {
-	const hold = "/run/hold"
-	bin, err = filepath.Abs(bin)
-	err = errors.Join(err, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("proc", "/proc", "proc", 0, ""),
-		unix.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"), os.Mkdir(hold, 0o755))
-	files := []string{bin, config}
-	for i, file := range files {
-		at := filepath.Join(hold, strconv.Itoa(i))
-		err = errors.Join(err, os.Mkdir(at, 0o755), unix.Mount(filepath.Dir(file), at, "", unix.MS_BIND, ""))
-		files[i] = filepath.Join(at, filepath.Base(file))
-	}
-	if err = errors.Join(err, unix.Mount("tmpfs", "/tmp", "tmpfs", 0, "mode=1777")); err != nil {
-		return "", "", fmt.Errorf("give the host a process table and directories of its own: %w", err)
-	}
-	return files[0], files[1], nil
 }
 
 // timed runs a program to its end with its output thrown away. Findings (exit 1) are no failure.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,12 +50,12 @@ func (b *bench) pingPong(s subject, l link) (float64, error) {
 }
 
 // echo sends text, and expects an answer.
-func echo(in, out int, text, answer string) error {
-	if err := writeAll(in, []byte(text)); err != nil {
+func echo(in, out *os.File, text, answer string) error {
+	if _, err := in.WriteString(text); err != nil {
 		return err
 	}
 	got := make([]byte, len(answer))
-	if err := readFull(out, got); err != nil {
+	if _, err := io.ReadFull(out, got); err != nil {
 		return err
 	}
 	if string(got) != answer {

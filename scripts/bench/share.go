@@ -8,19 +8,22 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"mcp-tether/internal/stage"
 )
 
 // answerArg has this program play an MCP server that answers every request with an empty result.
 const answerArg = "answer"
 
 func answer([]string) int {
-	for lines := bufio.NewScanner(descriptor(0)); lines.Scan(); {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		_, after, isRequest := bytes.Cut(lines.Bytes(), []byte(`"id":`))
 		if !isRequest {
 			continue
 		}
 		id, _, _ := bytes.Cut(after, []byte(","))
-		if writeAll(1, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n", id)) != nil {
+		_, err := fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n", id)
+		if err != nil {
 			return 1
 		}
 	}
@@ -43,11 +46,11 @@ func (b *bench) greet(argv []string, l link) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = writeAll(s.in, []byte(hello)); err == nil {
+	if _, err = s.in.WriteString(hello); err == nil {
 		_, err = s.readLine(`"result":`)
 	}
 	if err == nil {
-		err = writeAll(s.in, []byte(initialized))
+		_, err = s.in.WriteString(initialized)
 	}
 	if err != nil {
 		_ = s.end()
@@ -58,7 +61,7 @@ func (b *bench) greet(argv []string, l link) (*live, error) {
 // readLine reads up to a line that has some words in it.
 func (s *live) readLine(with string) ([]byte, error) {
 	if s.lines == nil {
-		s.lines = bufio.NewScanner(descriptor(s.out))
+		s.lines = bufio.NewScanner(s.out)
 	}
 	for s.lines.Scan() {
 		if bytes.Contains(s.lines.Bytes(), []byte(with)) {
@@ -71,7 +74,7 @@ func (s *live) readLine(with string) ([]byte, error) {
 // call makes a call and waits for its answer.
 func (s *live) call(id int) error {
 	line := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello"}}}`+"\n", id)
-	if err := writeAll(s.in, line); err != nil {
+	if _, err := s.in.Write(line); err != nil {
 		return err
 	}
 	got, err := s.readLine(`"result":`)
@@ -107,21 +110,20 @@ func measureShare(b *bench) (table, error) {
 		all = append(all, s)
 	}
 	time.Sleep(3 * time.Second) // what a start has left is not what a session holds
-	weight, err := b.weighShared(all)
+	weight, err := weighShared(all)
 	t.add(b.sharing().name, "", float64(len(all)), weight)
 	return t, err
 }
 
 // weighShared is the PSS for each session: of the attached processes, of the host, and of the two processes of its
 // server's session.
-func (b *bench) weighShared(all []*live) (float64, error) {
-	own, err := b.below(os.Getpid())
+func weighShared(all []*live) (float64, error) {
 	var pids []int
-	for _, p := range own {
+	for _, p := range stage.Below(os.Getpid()) {
 		if strings.HasPrefix(p.Comm, "mcp-tether") {
 			pids = append(pids, p.PID)
 		}
 	}
-	m, weighErr := memoryOf(pids...)
-	return m / float64(len(all)), errors.Join(err, weighErr)
+	m, err := memoryOf(pids...)
+	return m / float64(len(all)), err
 }
