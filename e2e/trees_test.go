@@ -28,6 +28,7 @@ func inShells(n int) func([]string) []string {
 
 // Orphans that die while the session lives must not pile up as zombies.
 func TestOrphansAreReaped(t *testing.T) {
+	testkit.Need(t, testkit.Processes)
 	t.Parallel()
 	s := begin(t, setup{Flags: polite()}, "serve", "orphans=1000", "setsid/orphans=1000")
 	supervisor := s.Supervisor()

@@ -23,10 +23,14 @@ import (
 )
 
 // atOnce is how many tests of a package run at a time, even on few processors: they wait for processes more than they compute.
-// Where there is little room for processes, fewer do: one of them has some dozens, each with half a dozen threads.
-func atOnce() int {
-	const usual, each = 8, 250
-	return min(max(usual, runtime.GOMAXPROCS(0)), max(stage.Room()/each, 1))
+// Where there is little room for processes, two do, of one package: each has some dozens, with half a dozen threads.
+func atOnce() (tests, packages int) {
+	const usual, little, each = 8, 2048, 250
+	tests, packages = max(usual, runtime.GOMAXPROCS(0)), runtime.GOMAXPROCS(0)
+	if room := stage.Room(); room < little {
+		tests, packages = max(room/each, 1), 1
+	}
+	return tests, packages
 }
 
 // settings are what was asked for.
@@ -68,13 +72,15 @@ var errTests = errors.New("tests failed")
 // command is what runs the tests. What they are made of is compiled as the binary is, or most of it would be compiled twice.
 func (s settings) command() []string {
 	args := []string{"go", "test", "-json", "-vet=off", "-trimpath", "-count=1", "-tags", s.tags, "-timeout", s.timeout.String()}
+	tests, packages := atOnce()
+	args = append(args, "-p", strconv.Itoa(packages))
 	if s.short {
 		args = append(args, "-short")
 	}
 	if s.race {
 		args = append(args, "-race")
 	} else {
-		args = append(args, "-parallel", strconv.Itoa(atOnce()))
+		args = append(args, "-parallel", strconv.Itoa(tests))
 	}
 	if s.run != "" {
 		args = append(args, "-run", s.run)
