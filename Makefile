@@ -67,7 +67,7 @@ help:
 
 # -buildvcs=false: in a checkout of another user git answers nothing, and go would not build. COMMIT and DATE are in LDFLAGS.
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -tags $(TAGS) $(cold) -ldflags '$(LDFLAGS)' -o $(BIN) .
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -tags $(TAGS) $(cold) -ldflags '$(LDFLAGS)' -o '$(BIN)' .
 
 # A home that cannot be written to has no place for what is compiled. Nor is there one where HOME is not set.
 ifneq ($(shell d=$$($(GO) env GOCACHE) && mkdir -p "$$d" 2>/dev/null && [ -w "$$d" ] && echo yes),yes)

@@ -71,7 +71,7 @@ func here(t *testing.T) origin {
 // markOf is the identity of a living process.
 func markOf(t *testing.T, pid int) mark {
 	t.Helper()
-	p := stage.Describe(pid)
+	p := stage.Glance(pid)
 	if p.Dead() {
 		t.Fatalf("process %d is gone", pid)
 	}

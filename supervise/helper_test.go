@@ -19,7 +19,7 @@ import (
 // sshMaster stands for a docker command whose ssh leaves a master connection behind (ControlPersist): a daemon in a terminal
 // session of its own, without our environment.
 const sshMaster = `#!/bin/sh
-(env -i setsid /bin/sh -c 'echo $$ >%[1]s.new; mv %[1]s.new %[1]s; exec sleep 1000' </dev/null >/dev/null 2>&1 &)
+(env -i setsid /bin/sh -c 'echo $$ >"%[1]s.new"; mv "%[1]s.new" "%[1]s"; exec sleep 1000' </dev/null >/dev/null 2>&1 &)
 exec cat
 `
 

@@ -254,7 +254,7 @@ func TestStartDiesWithThread(t *testing.T) {
 		in, release := testkit.Pipe(t)
 		pids := make(chan int)
 		go onEndingThread(func() {
-			c := Child{Path: "/bin/sh", Argv: []string{"sh", "-c", fmt.Sprintf("read x <&%d; exit 7", in.Fd())}, CgroupFD: -1, CgroupProcs: -1}
+			c := Child{Path: "/bin/sh", Argv: []string{"sh", "-c", fmt.Sprintf("read x </proc/self/fd/%d; exit 7", in.Fd())}, CgroupFD: -1, CgroupProcs: -1}
 			keepOverExec(in)
 			c.DiesWithThread = dies
 			pid, err := Start(c)

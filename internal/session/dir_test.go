@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -58,6 +59,11 @@ func TestDir(t *testing.T) {
 	}
 }
 
+// directory makes one with this mode, whatever the umask.
+func directory(mode os.FileMode) func(dir string) error {
+	return func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)) }
+}
+
 func TestDirRefuses(t *testing.T) {
 	elsewhere := t.TempDir()
 	if err := os.Chmod(elsewhere, 0o700); err != nil {
@@ -70,14 +76,9 @@ func TestDirRefuses(t *testing.T) {
 		"symbolic link":        {func(dir string) error { return os.Symlink(elsewhere, dir) }, "remove it"},
 		"dangling link":        {func(dir string) error { return os.Symlink(elsewhere+"/none", dir) }, "remove it"},
 		"file":                 {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "remove it"},
-		"open to the group":    {func(dir string) error { return os.Mkdir(dir, 0o750) }, "chmod 700"},
-		"open to be passed by": {func(dir string) error { return os.Mkdir(dir, 0o701) }, "chmod 700"},
-		"open to all, sticky": {func(dir string) error {
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				return err
-			}
-			return os.Chmod(dir, 0o777|os.ModeSticky)
-		}, "chmod 700"},
+		"open to the group":    {directory(0o750), "chmod 700"},
+		"open to be passed by": {directory(0o701), "chmod 700"},
+		"open to all, sticky":  {directory(0o777 | os.ModeSticky), "chmod 700"},
 	} {
 		base := t.TempDir()
 		if err := c.make(base + "/mcp-tether"); err != nil {

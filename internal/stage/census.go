@@ -179,9 +179,15 @@ func lineOf(pid int) string {
 
 // Describe reads a process. One that is gone has no state.
 func Describe(pid int) Proc {
-	p := Proc{PID: pid}
+	p := Glance(pid)
 	p.line = lineOf(pid)
 	p.Args = strings.Join(p.Words(), " ")
+	return p
+}
+
+// Glance is Describe without the command line, for a process whose memory may keep its readers waiting.
+func Glance(pid int) Proc {
+	p := Proc{PID: pid}
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	// The name may hold anything; the fields after its closing bracket begin with the third.
 	head, tail := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')

@@ -72,6 +72,8 @@ func Run(m *testing.M) int {
 		play()
 		return 0
 	}
+	// Under a strict umask only its owner may run the test binary, and some tests run it as another user.
+	_ = os.Chmod("/proc/self/exe", 0o755) //nolint:gosec // it is what a compiler makes
 	code := m.Run()
 	if !ranAllTests() {
 		return code
