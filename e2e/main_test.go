@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -33,6 +34,11 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	// Lines of shell in these tests do not quote every path.
+	if strings.ContainsAny(os.TempDir(), " \t") {
+		_ = os.Setenv("TMPDIR", "/tmp")
+	}
+	_ = syscall.Chmod("/proc/self/exe", 0o755) // whatever the umask: other users run it as well
 	remove, err := build()
 	defer remove()
 	// What ends here is in no history of the user's own.

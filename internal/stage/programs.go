@@ -21,9 +21,9 @@ func Build(root, dir, tether string) (Programs, error) {
 	errs := []error{os.Chmod(dir, 0o755), goBuild(root, p.Fixture, "./e2e/fixture")} //nolint:gosec // it is to be read by others
 	if tether == "" {
 		p.Tether = filepath.Join(dir, "mcp-tether")
-		errs = append(errs, makeBuild(root, p.Tether))
+		errs = append(errs, makeBuild(root, p.Tether), os.Chmod(p.Tether, 0o755)) //nolint:gosec // whatever the umask
 	}
-	return p, errors.Join(errs...)
+	return p, errors.Join(append(errs, os.Chmod(p.Fixture, 0o755))...) //nolint:gosec // whatever the umask
 }
 
 // Cast builds the fixture for a program that runs in the project's directory. Its file has the name that its processes are to
