@@ -145,7 +145,7 @@ func wakeFails(t *testing.T, cgroup, mode, why string) {
 func (s *session) neverTwice() {
 	s.t.Helper()
 	for _, line := range s.got() {
-		if strings.Contains(line, `"id":7`) || strings.Contains(line, `"id":8`) || strings.Contains(line, "list_changed") {
+		if strings.Contains(line, `"id":7,`) || strings.Contains(line, `"id":8,`) || strings.Contains(line, "list_changed") {
 			s.t.Errorf("a server got %s", line)
 		}
 	}
