@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"mcp-tether/internal/testkit"
 )
 
@@ -180,26 +178,11 @@ func (s *session) asleep(n int) {
 	s.until(fmt.Sprintf("asleep for the %d. time", n), func() bool { r := s.sleeper(); return r.State == "asleep" && r.Sleeps == n })
 }
 
-// until waits for something that the record, the log, or a file of the server's tells of. It looks when one of them has changed,
-// and now and then: a record may be in a directory that is not there yet.
+// until waits for something that the record, the log, or a file of the server's tells of. A user has 128 inotify instances for
+// all that runs, so it looks again and again.
 func (s *session) until(what string, is func() bool) {
 	s.t.Helper()
-	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
-	s.ok(err)
-	defer unix.Close(fd)
-	for deadline := time.Now().Add(testkit.Patience); ; {
-		for _, dir := range []string{s.Dir, s.recordDir()} {
-			_, _ = unix.InotifyAddWatch(fd, dir, unix.IN_MODIFY|unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_DELETE)
-		}
-		if is() {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("not %s: %+v", what, s.sleeper())
-		}
-		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 50)
-		_, _ = unix.Read(fd, make([]byte, 64<<10))
-	}
+	testkit.Until(s.t, what, is)
 }
 
 // got is what the servers of the session have received, and their starts, in order.
