@@ -169,3 +169,10 @@ func wantExit(t *testing.T, got string, want ...string) {
 		t.Errorf("the wrapper ended with %q, want %q", got, want)
 	}
 }
+
+// own puts what the gateway starts into a terminal session of its own. In the gateway's, the kernel itself would
+// continue a stopped process group whose gateway ends.
+var own = []string{"setsid=1"}
+
+// state is the one letter of a process's state, "" when there is no such process.
+func state(pid int) string { return stage.Describe(pid).State }

@@ -14,6 +14,12 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
+// The longest that a stuck supervisor may keep its session: the graces of these tests, and the margin.
+const (
+	stuckGraces = 3300 * time.Millisecond
+	stuckMargin = 5 * time.Second
+)
+
 // Members that keep whoever reads their memory waiting for ever. Nothing here may read it either.
 
 // hungTree starts a tree on the host of its own, with a file system that does not answer for each member that needs one.
