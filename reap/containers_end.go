@@ -42,12 +42,15 @@ var errNotTried = errors.New("the time was up before its turn")
 func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 	e := f.ending
 	var results []engine.Result
+	// What the claim has not met is gone, if the claim was seen through.
+	missed := engine.Result{Err: errNotTried}
 	switch {
 	case e.claim != nil && (len(e.targets) > 0 || !e.claim.Ledger.Empty()):
 		var err error
 		if results, err = e.claim.End(ctx, e.engine.Client, grace.Term); err != nil {
 			f.unseen = err.Error()
 		}
+		missed.Done = err == nil && ctx.Err() == nil
 	case len(e.targets) > 0:
 		results = engine.EndTargets(ctx, e.engine.Client, e.targets, grace.Term)
 	}
@@ -61,7 +64,7 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 			f.outcome(c, r)
 			delete(outcome, c.ID)
 		} else {
-			f.outcome(c, &engine.Result{Err: errNotTried})
+			f.outcome(c, &missed)
 		}
 	}
 	// These were being created during the scan.
