@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"mcp-tether/internal/stage"
 	"mcp-tether/internal/testkit"
 )
@@ -74,22 +72,6 @@ func TestFilesLimitedMeanwhile(t *testing.T) {
 			}
 		}
 	}
-}
-
-// The reader of stdout goes while the supervisor can open nothing, and so cannot see whether there is another one. The
-// end is seen once it can.
-func TestStdoutClosedWithoutDescriptors(t *testing.T) {
-	t.Parallel()
-	s := begin(t, setup{Flags: deaf()}, "serve,ignore-eof", "daemon")
-	var limit unix.Rlimit
-	s.ok(unix.Prlimit(s.Supervisor(), unix.RLIMIT_NOFILE, nil, &limit))
-	s.ok(unix.Prlimit(s.Supervisor(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}, nil))
-	s.closeStdout()
-	pause(2 * time.Second) // the looks that follow a close at once are over
-	s.ok(unix.Prlimit(s.Supervisor(), unix.RLIMIT_NOFILE, &limit, nil))
-	wantExit(t, s.Wait(), "exit 143")
-	s.Gone()
-	s.EndedWhole("stdout-closed")
 }
 
 // Without the kernel's random numbers a session starts all the same.

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/argv"
-	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -204,7 +203,6 @@ func (g *guard) start(inherited proc.AtExec) (err error) {
 	CloseInherited()
 	if !h.Terminal {
 		dropStreams()
-		eventlog.ReleaseStderr()
 	}
 	return nil
 }

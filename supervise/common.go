@@ -4,7 +4,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcp-tether/internal/argv"
-	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -16,7 +15,6 @@ type common struct {
 	hand      argv.Handover
 	inherited proc.AtExec
 	log       zerolog.Logger
-	sink      *eventlog.Sink
 	reader    proc.Reader
 	// polled is what the session waits for.
 	polled pollSet

@@ -7,13 +7,13 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
 
 // finish cleans up after the tree, writes the closing event and returns the exit code.
 func (s *Session) finish() int {
-	s.stdout.close(&s.polled)
 	var r remains
 	switch {
 	case s.tree != nil:
@@ -78,7 +78,7 @@ func (s *Session) logEnd(r remains) {
 		ev = s.log.Error()
 	}
 	if !s.log.Info().Enabled() && s.opts.Log.File == "" && proc.IsTerminal(2) {
-		_, _ = s.sink.Write([]byte(r.words))
+		_, _ = eventlog.Stderr().Write([]byte(r.words))
 	}
 	if ev == nil {
 		return

@@ -32,7 +32,6 @@ func Recover(opts Options, o Orphan) (int, error) {
 	freeDescriptors(hand)
 	s := newSession(opts, hand)
 	s.openLogAnyway()
-	defer s.sink.Flush()
 	s.polled.add(signals, o.signals, unix.POLLIN)
 	s.sigfd = o.signals
 	t := s.newTree()
@@ -95,7 +94,7 @@ func (o Orphan) verdict() (int, error) {
 
 // openLogAnyway opens the log, or else logs to standard error.
 func (c *common) openLogAnyway() {
-	c.log, c.sink = eventlog.OpenAnyway(c.opts.Log, c.hand.ID, c.opts.Name)
+	c.log = eventlog.OpenAnyway(c.opts.Log, c.hand.ID, c.opts.Name)
 }
 
 // findServer takes the server from the last letter that has come from the supervisor, else from the record: a later letter

@@ -21,7 +21,6 @@ import (
 func Remove(opts Options, hand argv.Handover) int {
 	s := newSession(opts, hand)
 	s.openLogAnyway()
-	defer s.sink.Flush()
 	dir, _ := s.findRecord()
 	r := s.closeEngine(s.findEngine(dir))
 	switch {

@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/argv"
@@ -26,7 +25,6 @@ type Session struct {
 	ownersAt time.Time
 
 	signalled
-	stdout stdoutWatch
 	// holdsStreams says that standard input and output are the gateway's. A recovering anchor has let go of them.
 	holdsStreams bool
 
@@ -44,10 +42,9 @@ type Session struct {
 func Run(opts Options, hand argv.Handover) (int, error) {
 	s := newSession(opts, hand)
 	var err error
-	if s.log, s.sink, err = eventlog.Open(opts.Log, hand.ID, opts.Name); err != nil {
+	if s.log, err = eventlog.Open(opts.Log, hand.ID, opts.Name); err != nil {
 		return ExitFailure, err
 	}
-	defer s.sink.Flush()
 	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
 		return ExitFailure, fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
 	}
@@ -65,7 +62,9 @@ func Run(opts Options, hand argv.Handover) (int, error) {
 		s.cause, s.code = session.CauseStart, code
 		return s.finish(), err
 	}
-	s.closeServersOwn()
+	if !s.hand.Terminal {
+		CloseInherited()
+	}
 	proc.PauseGC(proc.SessionMemory)
 	if s.opts.HasDead != nil {
 		s.sweepAt = time.Now().Add(sweepDelay)
@@ -101,19 +100,6 @@ func (s *Session) takeRoles() (err error) {
 	return proc.BecomeSubreaper()
 }
 
-// closeServersOwn closes what the server alone should hold.
-func (s *Session) closeServersOwn() {
-	if s.hand.Terminal {
-		return
-	}
-	CloseInherited()
-	// A log that the user asked for has its last event after the server's end. A gateway that had seen end of file would
-	// not read it.
-	if s.opts.Log.File != "" || s.opts.Log.Level > zerolog.InfoLevel {
-		eventlog.ReleaseStderr()
-	}
-}
-
 // start takes the lease and starts the server. If that fails, it returns mcp-tether's exit code.
 func (s *Session) start() (int, error) {
 	path, err := proc.LookPath(s.opts.Command[0], searchPath())
@@ -137,7 +123,7 @@ func (s *Session) start() (int, error) {
 func (s *Session) watchStreams() {
 	s.holdsStreams = true
 	s.polled.add(stdin, 0, unix.POLLRDHUP)
-	s.watchStdout()
+	s.polled.add(stdout, 1, 0)
 }
 
 // loop runs until the session is over.
@@ -157,7 +143,7 @@ func (s *Session) loop() {
 // pollOnce waits once, and acts on what has happened. Signals and ended children are looked for on every turn: a flood of
 // signals must not hide the rest, nor may a signal be lost whose bell could not be rung.
 func (s *Session) pollOnce() {
-	fired := s.wait()
+	fired := s.polled.wait(s.timeout(time.Now()))
 	s.onSignals()
 	for _, src := range fired {
 		switch src {
@@ -165,8 +151,6 @@ func (s *Session) pollOnce() {
 			// They were read above.
 		case stdin:
 			s.request(teardown.StdinClosed, session.CauseStdin)
-		case stdoutReader:
-			s.onStdoutClosed()
 		case clients:
 			s.tree.serveEngine()
 		case predecessor:
@@ -178,20 +162,9 @@ func (s *Session) pollOnce() {
 	s.onTime(time.Now())
 }
 
-// wait waits for the next events.
-func (s *Session) wait() []source {
-	now := time.Now()
-	timeout := s.timeout(now)
-	if s.sink.Pending() {
-		s.sink.Again()
-		timeout = proc.Shorter(timeout, eventlog.Pause)
-	}
-	return s.polled.wait(timeout)
-}
-
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *Session) timeout(now time.Time) time.Duration {
-	due := proc.Earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.rewriteAt, s.lookAt, s.stdout.lookAt)
+	due := proc.Earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.rewriteAt, s.lookAt)
 	if due.IsZero() {
 		return -1
 	}
@@ -211,9 +184,6 @@ func (s *Session) onTime(now time.Time) {
 	}
 	if proc.IsDue(s.rewriteAt, now) {
 		s.writeRecord(s.state())
-	}
-	if proc.IsDue(s.stdout.lookAt, now) {
-		s.lookAtStdout()
 	}
 	if s.tree != nil && s.tree.onTime(now) {
 		s.onChildren(true)
@@ -286,7 +256,7 @@ func (s *Session) onServerExit() {
 	if s.holdsStreams && !s.hand.Terminal {
 		// The gateway must see end of file when the last other holder of the streams ends.
 		s.polled.remove(stdin)
-		s.stdout.close(&s.polled)
+		s.polled.remove(stdout)
 		dropStreams()
 	}
 	if s.tree.mayGoOn() {

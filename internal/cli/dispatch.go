@@ -104,8 +104,7 @@ func anchor(args []string) int {
 // exit reports an error, if there is one, and returns the exit code.
 func exit(code int, err error) int {
 	if err != nil {
-		eventlog.ReopenStderr()
-		fmt.Fprintln(os.Stderr, "mcp-tether:", describe.Error(err))
+		fmt.Fprintln(eventlog.Stderr(), "mcp-tether:", describe.Error(err))
 	}
 	return code
 }

@@ -19,12 +19,26 @@ type Options struct {
 }
 
 // Open makes the log of a session: the id and the name are in each event. The error says which file could not be opened;
-// nothing is logged then. Flush the sink last.
-func Open(o Options, id, name string) (zerolog.Logger, *Sink, error) {
+// nothing is logged then.
+func Open(o Options, id, name string) (zerolog.Logger, error) {
 	out, err := openSink(o.File)
 	if err != nil {
-		return zerolog.Nop(), out, fmt.Errorf("open log file %s: %w", o.File, err)
+		return zerolog.Nop(), fmt.Errorf("open log file %s: %w", o.File, err)
 	}
+	return logTo(out, o, id, name), nil
+}
+
+// OpenAnyway is Open, and logs to standard error if the file cannot be opened.
+func OpenAnyway(o Options, id, name string) zerolog.Logger {
+	log, err := Open(o, id, name)
+	if err != nil {
+		log = logTo(Stderr(), o, id, name)
+		log.Warn().Err(err).Msg("log goes to standard error")
+	}
+	return log
+}
+
+func logTo(out *Sink, o Options, id, name string) zerolog.Logger {
 	var w io.Writer = out
 	if !o.JSON {
 		w = zerolog.ConsoleWriter{Out: out, NoColor: true, TimeFormat: time.DateTime}
@@ -36,18 +50,7 @@ func Open(o Options, id, name string) (zerolog.Logger, *Sink, error) {
 	if o.JSON {
 		out.lost = lostJSON(log)
 	}
-	return log, out, nil
-}
-
-// OpenAnyway is Open, and logs to standard error if the file cannot be opened.
-func OpenAnyway(o Options, id, name string) (zerolog.Logger, *Sink) {
-	log, out, err := Open(o, id, name)
-	if err != nil {
-		o.File = ""
-		log, out, _ = Open(o, id, name)
-		log.Warn().Err(err).Msg("log goes to standard error")
-	}
-	return log, out
+	return log
 }
 
 // lostJSON makes the line about dropped events for a log of which each line is an object. The log's level does not matter.

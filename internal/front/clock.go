@@ -7,9 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
-
 	"mcp-tether/internal/session"
 )
 
@@ -53,10 +51,6 @@ func (f *front) timeout(now time.Time) time.Duration {
 	wait := time.Duration(-1)
 	if due := f.due(); !due.IsZero() {
 		wait = max(due.Sub(now), 0)
-	}
-	if f.sink.Pending() {
-		f.sink.Again()
-		wait = proc.Shorter(wait, eventlog.Pause)
 	}
 	if f.watch.mustAsk() {
 		wait = proc.Shorter(wait, proc.LookPause)

@@ -32,7 +32,6 @@ const memory = 12 << 20
 type front struct {
 	o      Options
 	log    zerolog.Logger
-	sink   *eventlog.Sink
 	reader proc.Reader
 	watch  watch
 	lease  *session.Lease // nil where no record can be kept
@@ -65,10 +64,9 @@ func Run(o Options) (int, error) {
 	f.clock.started = time.Now()
 	proc.SetComm("mcp-tether") // A host has executed SelfExe, so the command name is "exe".
 	var err error
-	if f.log, f.sink, err = eventlog.Open(o.Log, f.record.ID, o.Name); err != nil {
+	if f.log, err = eventlog.Open(o.Log, f.record.ID, o.Name); err != nil {
 		return exitFailure, err
 	}
-	defer f.sink.Flush()
 	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
 		return exitFailure, fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
 	}
@@ -286,7 +284,7 @@ func (f *front) onRelay(events []relay.Event) {
 	}
 }
 
-// closedPause is how long a server may live that has closed its standard output. One that exits has done so.
+// closedPause is how long a session may go on once its server has closed the output: it ends what the server has left.
 const closedPause = time.Second
 
 // onServerClosed: no answer can come any more. What the client says from now on is for the next server. Without a next one the
