@@ -21,7 +21,7 @@ func Tell(findings []Finding) {
 			Seconds: time.Since(r.Started).Round(time.Second).Seconds(), Sleeps: r.Sleeps, Restarts: r.Restarts, Reaped: true,
 			Outcome: session.Outcome{Cause: string(session.CauseSupervisor), Exit: -1, Ended: len(f.Members), Containers: len(f.Containers)},
 		}
-		if p.Tell() != nil {
+		if p.Append() != nil {
 			return
 		}
 	}

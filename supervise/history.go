@@ -31,7 +31,7 @@ func (s *Session) tell(r remains) {
 	if s.bySignal != 0 && s.cause == session.CauseSignal {
 		p.Signal = unix.SignalName(s.bySignal)
 	}
-	if err := p.Tell(); err != nil {
+	if err := p.Append(); err != nil {
 		s.log.Debug().Err(err).Msg("not in the history")
 	}
 }

@@ -13,12 +13,6 @@ func SweepArgs(program string) []string { return inRole(program, roleSweep) }
 // IsSweep reports whether a command line is one of SweepArgs.
 func IsSweep(args []string) bool { return hasRole(args, roleSweep) && len(args) == 2 }
 
-// TellArgs is the command line of the process that writes a session into the history.
-func TellArgs(program string) []string { return inRole(program, roleTell) }
-
-// IsTell reports whether a command line is one of TellArgs.
-func IsTell(args []string) bool { return hasRole(args, roleTell) && len(args) == 2 }
-
 // Handover is what the anchor passes to its supervisor, as one word of the command line.
 type Handover struct {
 	// ID is the session id.

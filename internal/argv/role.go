@@ -23,8 +23,6 @@ const (
 	roleLauncher = "__launch"
 	// roleSweep ends the user's dead sessions beside a session. Nothing follows.
 	roleSweep = "__sweep"
-	// roleTell writes a session that is over into the history. Nothing follows.
-	roleTell = "__tell"
 	// roleDelegated becomes a user, to work in the place of root. Its word is a Delegated; a command and its flags follow.
 	roleDelegated = "__as"
 )

@@ -13,7 +13,6 @@ import (
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/session"
 	"mcp-tether/internal/share"
 	"mcp-tether/supervise"
 )
@@ -55,13 +54,6 @@ func run(args []string) int {
 	}
 	if argv.IsSweep(args) {
 		return exit(supervise.ExitFailure, sweep())
-	}
-	if argv.IsTell(args) {
-		supervise.CloseInherited()
-		if err := session.Told(); err != nil {
-			return exit(supervise.ExitFailure, err)
-		}
-		return 0
 	}
 	shares := args[1] == "run" && os.Getpid() != 1 && argv.WantsShare(args[2:], os.Getenv(argv.EnvShare))
 	fronts := args[1] == "run" && argv.WantsFront(args[2:], os.Getenv)

@@ -21,7 +21,8 @@ an id or the beginning of one it shows all of a session. With a front
 of its server's starts. "run --no-history" leaves a session out.
 
 The file is history.jsonl in $XDG_STATE_HOME/mcp-tether, else
-~/.local/state/mcp-tether; root's is in /var/lib/mcp-tether.
+~/.local/state/mcp-tether; for a root without a home in
+/var/lib/mcp-tether. What was there before 1 MiB is history.jsonl.1.
 
 Exit code: 0 done; 2 no session is meant by that, several are, or
 something could not be read.

@@ -240,11 +240,11 @@ func reapPass(c *cli.Context, o reap.Options) error {
 	done := make(chan result, 1)
 	go func() {
 		r, err := reap.Pass(o)
-		reap.Tell(r.Findings)
 		done <- result{r, err}
 	}()
 	select {
 	case r := <-done:
+		reap.Tell(r.report.Findings)
 		return reapReport(c, r.report, r.err)
 	case <-time.After(c.Duration("timeout")):
 		return status{exitUnread, fmt.Errorf("gave up after %v: a process or file could not be read in time", c.Duration("timeout"))}

@@ -23,7 +23,7 @@ func (f *front) tell(code int) {
 	if f.bySignal != 0 && f.cause == session.CauseSignal {
 		p.Signal = unix.SignalName(f.bySignal)
 	}
-	if err := p.Tell(); err != nil {
+	if err := p.Append(); err != nil {
 		f.log.Debug().Err(err).Msg("not in the history")
 	}
 }

@@ -165,26 +165,6 @@ func killChild(pid int) {
 	}
 }
 
-// EndWithin waits for a child up to the limit, and kills it then. It reports whether the child has ended by itself, with 0.
-func EndWithin(pid int, limit time.Duration) bool {
-	deadline := time.Now().Add(limit)
-	if fd, err := OpenPidfd(pid); err == nil {
-		poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, limit)
-		_ = unix.Close(fd)
-	}
-	for ; time.Now().Before(deadline); Sleep(endPause) {
-		if ended, err := HasExited(pid); ended || err != nil {
-			ws, err := Wait(pid)
-			return err == nil && ws == 0
-		}
-	}
-	killChild(pid)
-	return false
-}
-
-// endPause is how often EndWithin looks where there is no pidfd.
-const endPause = time.Millisecond
-
 // KillGroup is killChild for a child that leads a process group. It also waits for those of the group that fall to us when
 // the child has ended (Adopts).
 func KillGroup(leader int) {

@@ -11,12 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/argv"
+	"mcp-tether/internal/kernel"
 	"mcp-tether/internal/proc"
 )
 
-// The history of a user is one file, with a line for each session that is over. Each line is written by a process of its own,
-// once all of the session is ended. A home directory that does not answer, or a limit of file sizes, is that process's trouble.
+// The history of a user is a file with a line for each session that is over, and the file before it.
 
 // Past is a session that is over, or one start of the server behind a front.
 type Past struct {
@@ -70,38 +69,26 @@ type Outcome struct {
 
 const (
 	historyFile = "history.jsonl"
-	nextHistory = "history.jsonl.tmp" // the next one, before it replaces the last
-	historyLock = "history"           // begins the name of the lock
+	oldHistory  = "history.jsonl.1" // the one before, which the reader reads as well
 )
 
-// Bounds of the history. Beyond maxHistory bytes it is shortened to the last MaxPast sessions, maxStarts lines of each and
-// keptHistory bytes.
 const (
-	MaxPast     = 500
-	maxStarts   = 10
-	maxHistory  = 2 << 20
-	keptHistory = 1 << 20
-	// maxPast bounds a line, in bytes: one string of an environment has at most 128 KiB (execve(2)).
+	// MaxPast is how many sessions History lists.
+	MaxPast = 500
+	// maxHistory is the size, in bytes, from which on a history is the old one, and the next line begins another.
+	maxHistory = 1 << 20
+	// maxPast bounds a line, in bytes.
 	maxPast = 32 << 10
+	// appendTime is how long a home directory may take to answer.
+	appendTime = 3 * time.Second
 )
 
-const (
-	// tellTime is how long the process that writes a line may take.
-	tellTime = 3 * time.Second
-	// lockRounds is how often it tries to take the lock, each for 50 ms.
-	lockRounds = 50
-	// envPast has the line. The others tell where the history is.
-	envPast  = "MCP_TETHER_PAST"
-	envHome  = "HOME"
-	envState = "XDG_STATE_HOME"
-)
+// errHung says that the home directory does not answer.
+var errHung = errors.New("the home directory does not answer")
 
-// errNotTold says that the process that writes a line has failed, or was too slow.
-var errNotTold = errors.New("the process that writes it has failed")
-
-// Tell has a session written into its user's history by a process of its own, and waits for that, up to tellTime. Nothing
-// of the session may be left to end. The error says why the history lacks it.
-func (p *Past) Tell() error {
+// Append writes a session into the history of this process's user. Nothing of the session may be left to end: it may take
+// appendTime, and then leave a thread that hangs, which ends with the process. The error says why the history lacks it.
+func (p *Past) Append() error {
 	line, err := json.Marshal(p)
 	if len(line) > maxPast {
 		p.Args, p.Left, p.Stderr = nil, nil, nil
@@ -110,128 +97,65 @@ func (p *Past) Tell() error {
 	if err != nil {
 		return err
 	}
-	null, err := proc.OpenNull()
-	if err != nil {
-		return err
+	appended := make(chan error, 1)
+	if !kernel.InTime(appendTime, func() { appended <- appendHistory(append(line, '\n')) }) {
+		return errHung
 	}
-	defer unix.Close(null)
-	pid, err := proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.TellArgs(os.Args[0]), NewSession: true, Limit: tellTime,
-		Env:   proc.WithOneProcessor([]string{envPast + "=" + string(line), envHome + "=" + os.Getenv(envHome), envState + "=" + os.Getenv(envState)}),
-		Stdin: null, Stdout: null, Stderr: null, CgroupFD: -1, CgroupProcs: -1, Inherited: proc.ReadAtExec(),
-	})
-	if err == nil && !proc.EndWithin(pid, tellTime) {
-		err = errNotTold
-	}
-	return err
+	return <-appended
 }
 
-// errNoPast says that a user has typed the command line of Told.
-var errNoPast = errors.New("this is for mcp-tether itself")
-
-// Told writes what Tell has passed to this process into the history.
-func Told() error {
-	line := os.Getenv(envPast)
-	if line == "" {
-		return errNoPast
-	}
-	dir, err := OpenState(os.Getuid(), os.Getenv(envState), os.Getenv(envHome))
+func appendHistory(line []byte) error {
+	dir, err := OpenState(os.Getuid(), os.Getenv("XDG_STATE_HOME"), os.Getenv("HOME"))
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return dir.appendPast(line + "\n")
+	return dir.appendPast(line)
 }
 
-// appendPast appends a line by one write. The lock keeps it from being written to a file that is just replaced by a shorter one.
-// Without the lock, which some file systems do not have, no line is written to a history that would have to be shortened.
-func (d *Directory) appendPast(line string) error {
-	lock, err := d.Take(historyLock)
-	for n := 0; n < lockRounds && errors.Is(err, ErrHeld); n++ {
-		lock, err = d.Take(historyLock)
-	}
-	if err == nil {
-		defer lock.Release()
-	}
-	var st unix.Stat_t
-	if d.at.Look(historyFile, &st) == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return unix.EINVAL
-	}
-	if st.Size > maxHistory && err == nil {
-		err = d.shortenHistory()
-	}
-	if st.Size > maxHistory && err != nil {
-		return err
-	}
-	fd, err := d.at.Open(historyFile, unix.O_RDWR|unix.O_CREAT|unix.O_APPEND|unix.O_NONBLOCK, 0o600)
+// appendPast appends a line by one write.
+func (d *Directory) appendPast(line []byte) error {
+	d.rotateHistory()
+	fd, err := d.openHistory()
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	last := []byte{'\n'}
-	if _, err := unix.Pread(fd, last, max(st.Size-1, 0)); err != nil {
-		return err
-	}
-	if last[0] != '\n' {
-		line = "\n" + line // The writer before was killed, or had no room.
-	}
-	n, err := unix.Write(fd, []byte(line))
+	n, err := unix.Write(fd, line)
 	if err == nil && n < len(line) {
-		if err = unix.ENOSPC; lock != nil {
-			_ = unix.Ftruncate(fd, st.Size)
-		}
+		err = unix.ENOSPC
 	}
 	return err
 }
 
-// shortenHistory replaces the history by its last part. What cannot be read goes.
-func (d *Directory) shortenHistory() error {
-	b, err := d.at.ReadEnd(historyFile, maxHistory)
+// rotateHistory makes a history that is full the old one. The lock is on the file, so none is renamed that has just begun.
+func (d *Directory) rotateHistory() {
+	fd, err := d.openHistory()
 	if err != nil {
-		return err
+		return
 	}
-	var kept [][]byte
-	lines, size, of := bytes.SplitAfter(b, []byte{'\n'}), 0, map[string]int{}
-	for i := len(lines) - 1; i >= 0 && size+len(lines[i]) <= keptHistory; i-- {
-		var p struct{ ID, Behind string }
-		if json.Unmarshal(lines[i], &p) != nil {
-			continue
-		}
-		if p.Behind != "" {
-			p.ID = p.Behind
-		}
-		if n := of[p.ID]; n == maxStarts || n == 0 && len(of) == MaxPast {
-			continue
-		}
-		of[p.ID]++
-		size += len(lines[i])
-		kept = append(kept, lines[i])
+	defer unix.Close(fd)
+	var st, named unix.Stat_t
+	if unix.Fstat(fd, &st) == nil && st.Size >= maxHistory && unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil &&
+		d.at.Look(historyFile, &named) == nil && named.Ino == st.Ino {
+		_ = d.at.Rename(historyFile, oldHistory)
 	}
-	next := make([]byte, 0, size)
-	for i := len(kept) - 1; i >= 0; i-- {
-		next = append(next, kept[i]...)
-	}
-	if err = d.at.Unlink(nextHistory); err == nil {
-		err = d.writeNew(nextHistory, next)
-	}
-	if err == nil {
-		err = d.at.Rename(nextHistory, historyFile)
-	}
-	if err != nil {
-		_ = d.at.Unlink(nextHistory)
-	}
-	return err
+}
+
+func (d *Directory) openHistory() (int, error) {
+	return d.at.Open(historyFile, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_NONBLOCK, 0o600)
 }
 
 // History lists the last MaxPast sessions that are over, in the order of their ends. A session with a front is one, with the
 // starts behind it. unread counts the lines that could not be read. No file is no history.
 func (d *Directory) History() (all []*Past, unread int, err error) {
-	b, err := d.at.ReadEnd(historyFile, 2*maxHistory)
-	if errors.Is(err, unix.ENOENT) {
-		return nil, 0, nil
+	var b []byte
+	for _, name := range []string{oldHistory, historyFile} {
+		part, readErr := d.at.ReadEnd(name, 2*maxHistory)
+		if readErr != nil && !errors.Is(readErr, unix.ENOENT) {
+			err = readErr
+		}
+		b = append(append(b, part...), '\n')
 	}
 	at := map[string]*Past{}
 	for line := range bytes.Lines(b) {
