@@ -13,6 +13,9 @@ import (
 // Every process of the machine has a number in it.
 const firstPIDNamespace = 0xEFFFFFFC
 
+// kthreadd is the parent of all kernel threads, in that namespace.
+const kthreadd = 2
+
 // errPartOfTable says that there may be processes that cannot be seen from here.
 var errPartOfTable = errors.New("not all processes of the machine can be seen from here")
 

@@ -119,13 +119,10 @@ func (s *snapshot) readAhead() {
 	s.r.ReadAhead(files)
 }
 
-// kthreadd is the parent of all kernel threads.
-const kthreadd = 2
-
 // add reads stat and owner of a process, unless it is not in a Snapshot. The error says that it could not be read (proc.Starved).
 func (s *snapshot) add(pid int) (err error) {
 	var p Process
-	if p.Stat, err = s.r.Stat(pid); err != nil || p.PPID == kthreadd || p.PID == kthreadd && p.PPID == 0 {
+	if p.Stat, err = s.r.Stat(pid); err != nil || p.Kernel {
 		return unlessUnknown(err)
 	}
 	// The files of a process that is not dumpable belong to root, its directory to the effective user (proc(5)).

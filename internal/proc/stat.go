@@ -21,6 +21,8 @@ type Stat struct {
 	Threads int
 	// State is the one-letter state: R, S, D, T, t, Z, X, I.
 	State byte
+	// Kernel says that it is a thread of the kernel. In a pid namespace process 2, the parent of all of them, may be anything.
+	Kernel bool
 	// Comm is the command name, at most 15 bytes as the kernel cuts it. It may hold any byte, also ')' and newlines.
 	Comm string
 }
@@ -37,9 +39,13 @@ const (
 	fieldPPID    = 1
 	fieldPGRP    = 2
 	fieldSession = 3
+	fieldFlags   = 6
 	fieldThreads = 17
 	fieldStart   = 19
 )
+
+// kernelThread is PF_KTHREAD in the flags of a process (include/linux/sched.h).
+const kernelThread = 0x00200000
 
 // parseStat reads one line of /proc/PID/stat. The command name is bounded by the first '(' and the last ')': a process
 // may name itself ") R 1 (". A short or odd line is an error, never a guess.
@@ -87,6 +93,10 @@ func (s *Stat) set(i int, field []byte) (err error) {
 		s.PGRP, err = strconv.Atoi(string(field))
 	case fieldSession:
 		s.Session, err = strconv.Atoi(string(field))
+	case fieldFlags:
+		var flags uint64
+		flags, err = strconv.ParseUint(string(field), 10, 32)
+		s.Kernel = flags&kernelThread != 0
 	case fieldThreads:
 		s.Threads, err = strconv.Atoi(string(field))
 	case fieldStart:

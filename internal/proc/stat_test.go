@@ -44,6 +44,16 @@ func TestParseStatLimits(t *testing.T) {
 	}
 }
 
+// A thread of the kernel is known by its flags: in a pid namespace of its own, process 2 may have children like any other.
+func TestParseStatKernelThread(t *testing.T) {
+	for flags, want := range map[int]bool{2129984: true, 69238880: true, 4194560: false} {
+		line := fmt.Appendf(nil, "8 (kworker/0:0) I 2 0 0 0 -1 %d 0 0 0 0 0 0 0 0 20 0 1 0 44", flags)
+		if s, err := parseStat(line); err != nil || s.Kernel != want {
+			t.Errorf("%d: %+v, %v", flags, s, err)
+		}
+	}
+}
+
 // FuzzParseStat compares what is read of a line with its round trip through writing, whatever the name holds.
 func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("1 (cat) S " + statFields + "\n"))
@@ -60,8 +70,12 @@ func FuzzParseStat(f *testing.F) {
 		if i := bytes.LastIndexByte(line, ')'); bytes.IndexByte(line[i+1:], s.State) != 1 {
 			t.Fatalf("%q: state %q is not what follows the name", line, s.State)
 		}
-		again := fmt.Appendf(nil, "%d (%s) %s %d %d %d 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 %d",
-			s.PID, s.Comm, []byte{s.State}, s.PPID, s.PGRP, s.Session, s.Threads, s.Start)
+		flags := 0
+		if s.Kernel {
+			flags = kernelThread
+		}
+		again := fmt.Appendf(nil, "%d (%s) %s %d %d %d 0 -1 %d 0 0 0 0 0 0 0 0 20 0 %d 0 %d",
+			s.PID, s.Comm, []byte{s.State}, s.PPID, s.PGRP, s.Session, flags, s.Threads, s.Start)
 		if s2, err := parseStat(again); err != nil || s2 != s {
 			t.Fatalf("%q: %+v, then %+v, %v", line, s, s2, err)
 		}
