@@ -111,27 +111,3 @@ func (s *session) endedBut(cause string) {
 		s.t.Errorf("%+v", c)
 	}
 }
-
-// A supervisor that cannot fork does not read a stuck member itself, or it would hang. It waits a moment, and ends what it cannot
-// inspect. What can be inspected, and is to be kept, is kept.
-func TestStuckMemberWithoutFork(t *testing.T) {
-	testkit.Long(t)
-	for _, cgroup := range []string{"auto", "off"} {
-		t.Run("cgroup="+cgroup, func(t *testing.T) {
-			t.Parallel()
-			if !onOwnHostAlone(t) {
-				return
-			}
-			flags := []string{"--term-grace=500ms", "--kill-timeout=1s", "--containers=off", "--cgroup=" + cgroup}
-			s := hungTree(t, flags, "stuck=1", "setsid,stuck=2", "setsid,keep,closefds", "daemon")
-			dir := pidsCgroup(t)
-			for _, pid := range []int{s.PID, s.Supervisor()} {
-				s.ok(os.WriteFile(dir+"/cgroup.procs", []byte(fmt.Sprint(pid)), 0))
-			}
-			s.ok(os.WriteFile(dir+"/pids.max", []byte("1"), 0))
-			s.Signal(syscall.SIGTERM)
-			s.endedBut("signal")
-			s.noCrash()
-		})
-	}
-}

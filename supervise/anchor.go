@@ -28,8 +28,6 @@ type Orphan struct {
 	status int
 	// began is when the session began, in clock ticks; 0 where the anchor has no foreign children.
 	began uint64
-	// late says that the supervisor had not ended when it should have: it may have hung in a look at its members.
-	late bool
 }
 
 // Anchor is the process that the gateway spawned. It starts the supervisor with the same command line, passes signals
@@ -140,8 +138,6 @@ type guard struct {
 	// interrupted is when the last interrupt came from the keyboard.
 	interrupted time.Time
 	began       uint64
-	// late says that the supervisor was sent SIGKILL because its time was up.
-	late bool
 }
 
 // stage says how long a guard has waited for a supervisor that should have ended.
@@ -392,7 +388,6 @@ func (g *guard) escalate(dying bool) {
 		g.stage = longestWait
 	case g.stage < killed:
 		if !dying {
-			g.late = true
 			_ = proc.SignalChild(g.supervisor, unix.SIGKILL)
 		}
 		g.escalateAt = time.Now().Add(killPatience)
@@ -415,7 +410,7 @@ func longestEnd(o Options, id string) time.Duration {
 func (g *guard) conclude() (int, *Orphan, error) {
 	g.letter = readLetters(g.mailbox, g.letter)
 	o := &Orphan{
-		hand: g.hand, args: g.args, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL), began: g.began, late: g.late,
+		hand: g.hand, args: g.args, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL), began: g.began,
 	}
 	switch {
 	case g.stage == unkillable && g.letter != nil && g.letter.closed:

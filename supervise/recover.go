@@ -35,7 +35,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 	s.polled.add(signals, o.signals, unix.POLLIN)
 	s.sigfd = o.signals
 	t := s.newTree()
-	t.scope.Since, t.scope.Wary = o.began, o.late
+	t.scope.Since = o.began
 	s.code = o.status
 	dir, recorded := s.findRecord()
 	t.scope.Spare(s.record.Kept)

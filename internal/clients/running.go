@@ -17,7 +17,6 @@ func (c Client) Running() (pid int) {
 		names = []string{c.Name}
 	}
 	r := proc.Reader{Apart: true}
-	defer r.EndCopy()
 	all, _ := r.All()
 	for _, p := range all {
 		if uid, err := proc.UID(p.PID); err != nil || uid != os.Getuid() || p.Dead() {

@@ -39,9 +39,9 @@ const (
 )
 
 // Snapshot reads the process table: stat and owner of every process in sight, kernel threads left out, and what else is
-// wanted. Entries that vanish or may not be read are missing: unknown. A copy reads all memory, so a process that keeps its readers
-// waiting costs a moment. If there is no descriptor or memory to read a process that may be there, there is an error
-// and no table: what is missing from a table would count as dead.
+// wanted. Entries that vanish or may not be read are missing: unknown. A process that keeps its readers waiting costs a moment. If
+// there is no descriptor or memory to read a process that may be there, there is an error and no table: what is missing from a
+// table would count as dead.
 func Snapshot(want *Wanted) ([]Process, error) {
 	list, err := proc.PIDs()
 	if err != nil {
@@ -50,25 +50,20 @@ func Snapshot(want *Wanted) ([]Process, error) {
 	return snapshotOf(list, want)
 }
 
-// snapshotOf is a Snapshot of these processes. The memory of a few is read while those before them are finished.
+// snapshotOf is a Snapshot of these processes.
 func snapshotOf(list []int, want *Wanted) ([]Process, error) {
 	s := &snapshot{Wanted: want, out: make([]Process, 0, len(list))}
 	s.r.Apart = true
-	defer s.r.EndCopy()
+	tries := 0
 	for _, pid := range list {
-		if err := s.again(func() error { return s.add(pid) }); err != nil {
-			return nil, err
+		err := s.add(pid)
+		for ; err != nil && tries < starvedTries; tries++ {
+			proc.Sleep(starvedPause)
+			err = s.add(pid)
 		}
-		if before := s.begun; len(s.out)-before == proc.Ahead {
-			s.readAhead()
-			if err := s.finish(before); err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return nil, fmt.Errorf("read the process table: %w", err)
 		}
-	}
-	s.readAhead()
-	if err := s.finish(len(s.out)); err != nil {
-		return nil, err
 	}
 	return s.out, nil
 }
@@ -78,48 +73,9 @@ type snapshot struct {
 	*Wanted
 	r   proc.Reader
 	out []Process
-	// begun is how many of out are read ahead, and finished how many are complete. tries is how often reading was tried again.
-	begun, finished, tries int
 }
 
-// again calls read until there is a descriptor and memory for it, or was none for too long.
-func (s *snapshot) again(read func() error) error {
-	err := read()
-	for ; err != nil && s.tries < starvedTries; s.tries++ {
-		s.r.EndCopy() // It takes two descriptors to begin with.
-		proc.Sleep(starvedPause)
-		err = read()
-	}
-	if err != nil {
-		return fmt.Errorf("read the process table: %w", err)
-	}
-	return nil
-}
-
-// finish completes the entries up to one.
-func (s *snapshot) finish(to int) error {
-	for ; s.finished < to; s.finished++ {
-		p := &s.out[s.finished]
-		if err := s.again(func() error { return p.readWords(&s.r, s.Wanted) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readAhead has what is wanted of the new entries read meanwhile.
-func (s *snapshot) readAhead() {
-	var files []proc.Memory
-	for ; s.begun < len(s.out); s.begun++ {
-		p := &s.out[s.begun]
-		if !p.Dead() {
-			files = s.r.Files(files, p.Stat, s.Args(p.UID), s.Env(p.UID))
-		}
-	}
-	s.r.ReadAhead(files)
-}
-
-// add reads stat and owner of a process, unless it is not in a Snapshot. The error says that it could not be read (proc.Starved).
+// add reads a process, unless it is not in a Snapshot. The error says that it could not be read (proc.Starved).
 func (s *snapshot) add(pid int) (err error) {
 	var p Process
 	if p.Stat, err = s.r.Stat(pid); err != nil || p.Kernel {
@@ -127,7 +83,9 @@ func (s *snapshot) add(pid int) (err error) {
 	}
 	// The files of a process that is not dumpable belong to root, its directory to the effective user (proc(5)).
 	if p.UID, err = proc.UID(pid); err == nil {
-		s.out = append(s.out, p)
+		if err = p.readWords(&s.r, s.Wanted); err == nil {
+			s.out = append(s.out, p)
+		}
 	}
 	return unlessUnknown(err)
 }

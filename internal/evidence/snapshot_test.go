@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/testkit"
 )
@@ -59,47 +57,4 @@ func TestSnapshotAtALimitThatChanges(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Two descriptors are enough: one for the copy that reads memory, and one for the table.
-func TestSnapshotWithTwoDescriptors(t *testing.T) {
-	free, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unix.Close(free)
-	list := slices.Repeat([]int{os.Getpid()}, 500)
-	testkit.WithFiles(t, uint64(free+2), func() {
-		all, err := snapshotOf(list, everything())
-		if err != nil || len(all) != len(list) {
-			t.Errorf("%d of %d, %v", len(all), len(list), err)
-		}
-		for _, p := range all {
-			if p.Args == nil || p.Env == nil {
-				t.Fatalf("%+v", p)
-			}
-		}
-	})
-}
-
-// The copy that reads memory is asked for several processes at once: a question for each file changes processes twice.
-func TestSnapshotAsksSeldom(t *testing.T) {
-	const processes = 1000
-	before := waits(t)
-	all, err := snapshotOf(slices.Repeat([]int{os.Getpid()}, processes), everything())
-	if err != nil || len(all) != processes {
-		t.Fatalf("%d, %v", len(all), err)
-	}
-	if n := waits(t) - before; n == 0 || n > processes {
-		t.Errorf("the copy waited %d times for %d processes with two files each", n, processes)
-	}
-}
-
-// waits is how often children that have ended waited for something.
-func waits(t *testing.T) int64 {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &u); err != nil {
-		t.Fatal(err)
-	}
-	return u.Nvcsw
 }

@@ -201,7 +201,6 @@ func words(err error) string {
 
 // behind finds the record of the session behind the front by the mark of its processes.
 func (f *front) behind(dir *session.Directory, t *tree) *session.Record {
-	defer f.reader.EndCopy()
 	for i := range t.members {
 		mark, err := f.reader.Env(t.members[i], session.EnvID)
 		if err != nil || !session.ValidID(mark[0]) {

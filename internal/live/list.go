@@ -17,7 +17,6 @@ import (
 // or may, and could not be read. The directories must stay open: StopAs and AddContainers read there again.
 func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
 	r := proc.Reader{Apart: true}
-	defer r.EndCopy()
 	here, err := r.ReadHost()
 	if err != nil {
 		return nil, err

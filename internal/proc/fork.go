@@ -126,6 +126,9 @@ func (img *image) exec() {
 	}
 }
 
+// maxFiles is more than a session has open.
+const maxFiles = 1 << 16
+
 // adopt forks once more, and returns in the new copy. The one between them waits for all that fall to it. It holds no
 // descriptor, since others may wait for end of file on them, or for a lock.
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -12,17 +13,19 @@ import (
 )
 
 // The kernel reads cmdline and environ from the memory of a process. It needs the lock of that memory, and may have to fetch a
-// page of it. With a file system that does not answer, either may take for ever, and only SIGKILL ends the wait. So what may
-// take long is read by a forked copy of the caller, which can be killed (copy.go).
+// page of it. With a file system that does not answer, either may take for ever, and only SIGKILL ends the wait.
 //
-// A thread in state D is the sign: it may hold the lock. A tree without such a thread costs no fork. The sign may be missing,
-// as the lock may be held by a process that is no thread of this one. Reader.Apart does without the sign.
+// A thread in state D is the sign: it may hold the lock. Such a process is not read. The sign may be missing, as the lock may be
+// held by a process that is no thread of this one. Reader.Apart does without the sign.
 
-var (
-	// ErrKeptWaiting says that the memory of a process could not be read in time: the process keeps its readers waiting.
-	ErrKeptWaiting = errors.New("the process keeps its readers waiting")
-	// errNoCopy says that there is no copy to read what may take long. It tells nothing about the process (Starved).
-	errNoCopy = errors.New("no process to read memory with")
+// ErrKeptWaiting says that the memory of a process could not be read in time: the process keeps its readers waiting.
+var ErrKeptWaiting = errors.New("the process keeps its readers waiting")
+
+// A read takes microseconds. One that has not ended after so many pauses is given up. After a first process that kept its readers
+// waiting, fewer will do, since there may be many.
+const (
+	memoryPause  = 50 * time.Millisecond
+	memoryPauses = 6
 )
 
 // A process may tell the kernel that any part of its memory, even 64 GB, is its command line or its environment
@@ -37,60 +40,92 @@ const (
 	firstArgs = 4 << 10
 )
 
-// Memory is a file that shows memory of a process.
-type Memory struct {
-	of    ID
-	name  string
-	apart bool // it is read by the copy
-}
-
-// The files that show it.
-const (
-	cmdline = "cmdline"
-	environ = "environ"
-)
-
-// memoryOf decides who reads a file. The error is ErrKeptWaiting for a process that has kept a reader waiting before.
-func (r *Reader) memoryOf(s Stat, file string) (m Memory, err error) {
-	m = Memory{s.ID, Path(s.PID, file), r.Apart}
+// readMemory reads once, from an offset on.
+func (r *Reader) readMemory(s Stat, file string, offset int, buf []byte) (n int, err error) {
+	name := Path(s.PID, file)
 	switch {
 	case r.waiting[s.ID]:
 		err = ErrKeptWaiting
-	case !r.Apart:
-		m.apart, err = r.mayKeepWaiting(s)
+	case r.Apart:
+		n, err = r.readApart(name, offset, buf)
+	case offset == 0: // What was read before would be overwritten by awaitSleep.
+		err = r.awaitSleep(s)
 	}
-	if err != nil {
-		return m, fmt.Errorf("read %s: %w", m.name, err)
-	}
-	return m, nil
-}
-
-// readMemory reads once, from an offset on.
-func (r *Reader) readMemory(m Memory, offset int, buf []byte) (n int, err error) {
-	found := false
-	if offset == 0 && m.apart {
-		n, found, err = r.foundAhead(m, buf)
-	}
-	switch {
-	case found:
-	case m.apart:
-		if len(r.ahead.asked) > 0 {
-			r.takeAhead()
-		}
-		n, err = r.copy.read(m, offset, buf)
-	default:
-		n, err = readAt(m.name, offset, buf)
+	if err == nil && !r.Apart {
+		n, err = readAt(name, offset, buf)
 	}
 	if errors.Is(err, ErrKeptWaiting) {
 		if r.waiting == nil {
 			r.waiting = map[ID]bool{}
 		}
-		r.waiting[m.of] = true
+		r.waiting[s.ID] = true
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", m.name, err)
+		return 0, fmt.Errorf("read %s: %w", name, err)
 	}
 	return n, nil
+}
+
+// patience is how many pauses a process may keep us waiting.
+func (r *Reader) patience() int {
+	if len(r.waiting) > 0 {
+		return 1
+	}
+	return memoryPauses
+}
+
+// readApart has a goroutine read, and leaves that behind if it takes too long. Its buffer is left to it.
+func (r *Reader) readApart(name string, offset int, buf []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	if r.apart == nil {
+		r.apart = make([]byte, memoryWindow)
+	}
+	own, done := r.apart[:min(len(buf), memoryWindow)], make(chan result, 1)
+	go func() {
+		n, err := readAt(name, offset, own)
+		done <- result{n, err}
+	}()
+	for range r.patience() {
+		select {
+		case got := <-done:
+			return copy(buf, own[:got.n]), got.err
+		case <-time.After(memoryPause):
+		}
+	}
+	r.apart = nil
+	return 0, ErrKeptWaiting
+}
+
+// awaitSleep waits until no thread of a process is in state D, which the disk may be the reason of. It is a look at one moment.
+func (r *Reader) awaitSleep(s Stat) error {
+	for n := r.patience(); ; n-- {
+		waits, err := r.inStateD(s)
+		if err != nil || !waits {
+			return err
+		}
+		if n == 0 {
+			return ErrKeptWaiting
+		}
+		Sleep(memoryPause)
+		if s, err = r.Stat(s.PID); err != nil {
+			return err
+		}
+	}
+}
+
+// inStateD reports whether a thread of a process is in state D, or may be.
+func (r *Reader) inStateD(s Stat) (bool, error) {
+	if s.Threads <= 1 {
+		return s.State == 'D', nil
+	}
+	none, err := r.eachThread(s.PID, func(state byte) bool { return state != 'D' })
+	if Starved(err) {
+		return false, err
+	}
+	return err == nil && !none, nil
 }
 
 func readAt(name string, offset int, buf []byte) (int, error) {
@@ -107,34 +142,15 @@ func readAt(name string, offset int, buf []byte) (int, error) {
 	}
 }
 
-// mayKeepWaiting reports whether a thread of a process is in state D. It is a look at one moment.
-func (r *Reader) mayKeepWaiting(s Stat) (bool, error) {
-	if s.Threads <= 1 {
-		return s.State == 'D', nil
-	}
-	none, err := r.eachThread(s.PID, func(state byte) bool { return state != 'D' })
-	if Starved(err) {
-		return false, err
-	}
-	return err == nil && !none, nil
-}
-
-// AskAgain forgets which processes have kept a reader waiting.
-func (r *Reader) AskAgain() { r.waiting = nil }
-
 // eachEnv visits the assignments in the environment that a process was started with.
 func (r *Reader) eachEnv(s Stat, visit func(entry []byte)) error {
-	m, err := r.memoryOf(s, environ)
-	if err != nil {
-		return err
-	}
 	if cap(r.buf) < memoryWindow {
 		r.buf = make([]byte, 0, memoryWindow)
 	}
 	window := r.buf[:memoryWindow]
 	held := 0 // bytes of an entry that is not complete yet
 	for total := 0; total < maxEnviron; {
-		n, err := r.readMemory(m, total, window[held:])
+		n, err := r.readMemory(s, "environ", total, window[held:])
 		if err != nil {
 			return err
 		}
@@ -202,10 +218,6 @@ func pick(entry []byte, names, values []string) {
 
 // Args reads the first 64 KiB of a process's command line; nil when there is none (kernel threads, zombies).
 func (r *Reader) Args(s Stat) ([]string, error) {
-	m, err := r.memoryOf(s, cmdline)
-	if err != nil {
-		return nil, err
-	}
 	if cap(r.buf) < firstArgs {
 		r.buf = make([]byte, 0, firstArgs)
 	}
@@ -216,7 +228,7 @@ func (r *Reader) Args(s Stat) ([]string, error) {
 			r.buf = b
 		}
 		room := b[len(b):min(maxArgs, cap(b))]
-		n, err := r.readMemory(m, len(b), room)
+		n, err := r.readMemory(s, "cmdline", len(b), room)
 		if err != nil {
 			return nil, err
 		}

@@ -110,11 +110,11 @@ func (s *Stat) set(i int, field []byte) (err error) {
 type Reader struct {
 	buf    []byte
 	births births
-	// Apart has a forked copy read all memory, not only that of processes with a thread in state D. It is for those who read
-	// processes that are not below them. The copy stays until EndCopy.
+	// Apart has memory read by a goroutine that can be left behind, also that of processes with a thread in state D. It is for those
+	// who read processes that are not below them, and may start threads.
 	Apart bool
-	copy  memoryCopy
-	ahead aheads
+	// apart is the buffer of that goroutine.
+	apart []byte
 	// Unseen says that the last call of Descendants met a child that lives and cannot be read (hidepid in proc(5)).
 	Unseen bool
 	// waiting are the processes that have kept a reader waiting.

@@ -93,10 +93,10 @@ func (r *Reader) HidesChild(known func(pid int) bool) bool {
 	return false
 }
 
-// Starved reports whether an error says that there is no descriptor, memory or process to look with now. It tells nothing
+// Starved reports whether an error says that there is no descriptor or memory to look with now. It tells nothing
 // about the process that was to be looked at.
 func Starved(err error) bool {
-	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM) || errors.Is(err, errNoCopy)
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
 // children reads /proc/PID/task/TID/children of every thread. threads is their number if known, else 0. The list may be

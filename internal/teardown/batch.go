@@ -351,7 +351,6 @@ func (gr *Group) holdsCaller() bool {
 // members lists the living members: those seen before, and all processes below them now.
 func (gr *Group) members(t snapshot) []proc.Stat {
 	b := gr.batch
-	defer b.reader.EndCopy()
 	b.unread, gr.unread = nil, nil
 	queue, reached := gr.roots(t), map[int]bool{}
 	var all []proc.Stat

@@ -32,7 +32,6 @@ func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 		born = append(born, p)
 		return true
 	}
-	defer b.reader.EndCopy()
 	b.unread = nil
 	none, _ = hunt(&b.reader, fresh, unix.SIGSTOP)
 	return born, none && b.unread == nil
@@ -41,8 +40,7 @@ func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 // groupOf returns the group of a process that has started since the last look, or nil. It is the group of its parent,
 // else that of its mark or leaf. A kept process has none, nor has what it starts.
 func (b *Batch) groupOf(p proc.Stat) *Group {
-	// The process that reads memory for us has our own mark, and is in our leaf.
-	if p.Dead() || b.last.own[p.PID] || p.PID == b.reader.CopyPID() {
+	if p.Dead() || b.last.own[p.PID] {
 		return nil
 	}
 	if b.last.below[p.PPID] {

@@ -677,35 +677,3 @@ func TestBatchStarvedToTheEnd(t *testing.T) {
 	end(t, b.Groups...)
 	k.Dead()
 }
-
-// A batch reads processes that are not below it, so one copy reads all memory. It is no member, and does not stay.
-func TestBatchReadsByACopy(t *testing.T) {
-	own(t)
-	gr := &Group{UID: -1}
-	b := startBatch(t, gr)
-	var copies []int
-	for range 2 {
-		k := start(t, "rest", 1, KeepMark)
-		s, err := b.reader.Stat(k.PID)
-		if err != nil || !gr.keeps(s) {
-			t.Errorf("not kept: %v", err)
-		}
-		copies = append(copies, b.reader.CopyPID())
-	}
-	copied := copies[0]
-	if copied == 0 || copies[1] != copied {
-		t.Fatalf("read by %v, want one copy for all", copies)
-	}
-	// It is a child of the test, which stands for a member here.
-	gr.known = map[int]kin{os.Getpid(): {start: id(t, os.Getpid()).Start}}
-	if s, err := b.reader.Stat(copied); err != nil || b.groupOf(s) != nil {
-		t.Errorf("the copy itself is a member: %+v, %v", s, err)
-	}
-	if gr.members(snapshot{}); b.reader.CopyPID() != 0 {
-		t.Error("the copy stays after the look")
-	}
-	gr.keeps(proc.Stat{ID: id(t, os.Getpid())})
-	if b.stopBorn(); b.reader.CopyPID() != 0 {
-		t.Error("the copy stays after the look at what was born")
-	}
-}

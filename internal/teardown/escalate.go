@@ -30,7 +30,6 @@ func (s *Scope) Terminate(server int) []Sent {
 	first := s.asked == nil
 	if first {
 		s.asked = map[proc.ID]bool{}
-		s.reader.AskAgain() // what could not be read long before may be readable now
 	}
 	var fresh []proc.Stat
 	for n := range termSweeps {
@@ -205,7 +204,6 @@ func (s *Scope) resume(stopped map[proc.ID]bool, members []proc.Stat) {
 // process table again, because a tree that forks would move on meanwhile. It fails if the last look was not at that
 // table. If it could not keep up, the next rounds of Kill go on with it.
 func (s *Scope) killBorn() ([]Sent, error) {
-	defer s.reader.EndCopy()
 	var born []Sent
 	fresh := func(p proc.Stat) bool {
 		// fresh may be called twice for one process (proc.Reader.SignalBorn).

@@ -342,69 +342,6 @@ func TestTerminateThenBlind(t *testing.T) {
 	})
 }
 
-// One descriptor is enough to list processes, and too few for the copy that reads memory for a late anchor. What was listed and
-// not read is not signalled, also where it is the server, and in a leaf. If that lasts, it counts as a member: nobody knows
-// that it is to be kept.
-func TestUnreadIsNotSignalled(t *testing.T) {
-	s := own(t)
-	s.leavesUnread(t)
-}
-
-func TestUnreadInLeafIsNotKilled(t *testing.T) {
-	s := own(t)
-	s.Leaf = leaf(t, "unread-kill")
-	s.Leaf.Hold()
-	s.leavesUnread(t)
-}
-
-func (s *Scope) leavesUnread(t *testing.T) {
-	t.Helper()
-	s.Wary = true
-	server := start(t, "rest", 1, KeepMark)
-	if s.Leaf != nil {
-		enter(t, s.Leaf, server.PID)
-	}
-	for _, signal := range []func(int) []Sent{s.Terminate, s.Kill} {
-		s.starvedTwice(t, lowestFree(t)+1, func() {
-			if sent := signal(server.PID); len(sent) > 0 {
-				t.Errorf("signalled %+v", sent)
-			}
-		})
-	}
-	s.expect(t, "the next look", nil, server.PIDs)
-	server.Stdin.Close()
-	var ws unix.WaitStatus
-	if _, err := unix.Wait4(server.PID, &ws, 0, nil); err != nil || !ws.Exited() {
-		t.Errorf("ended by %v, %v", ws.Signal(), err)
-	}
-	unknown := start(t, "rest", 1)
-	if s.Leaf != nil {
-		enter(t, s.Leaf, unknown.PID)
-	}
-	var (
-		members []proc.Stat
-		err     error
-	)
-	testkit.WithFiles(t, lowestFree(t)+1, func() { members, _, err = s.Members() })
-	if !slices.Contains(pids(members), unknown.PID) || !proc.Starved(err) || !s.gaveUp {
-		t.Errorf("that lasted: members %v, %v", pids(members), err)
-	}
-	if s.expect(t, "then", unknown.PIDs, nil); s.gaveUp {
-		t.Error("the next look is not made again")
-	}
-}
-
-// lowestFree is the number that the next descriptor has.
-func lowestFree(t *testing.T) uint64 {
-	t.Helper()
-	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unix.Close(fd)
-	return uint64(fd)
-}
-
 func TestSurvivors(t *testing.T) {
 	s := own(t)
 	k := start(t, "rest", 1)
@@ -519,4 +456,15 @@ func id(t *testing.T, pid int) proc.ID {
 		t.Fatal(err)
 	}
 	return st.ID
+}
+
+// lowestFree is the number that the next descriptor has.
+func lowestFree(t *testing.T) uint64 {
+	t.Helper()
+	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
+	return uint64(fd)
 }

@@ -43,9 +43,6 @@ type Scope struct {
 	Keep []string
 	// Cleanup is how long conmon may clean up after its container, once the others are killed; at most MaxCleanup.
 	Cleanup time.Duration
-	// Wary says that reading the memory of a member may already have hung another process of ours. Then all is read by a
-	// process that can be killed (proc.Reader.Apart).
-	Wary bool
 
 	inspector
 	kept  map[proc.ID]bool
@@ -93,7 +90,6 @@ const (
 // Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
 // they started. The error says what could not be read; the lists hold what could.
 func (s *Scope) Members() (members, kept []proc.Stat, err error) {
-	defer s.reader.EndCopy()
 	look := func() error {
 		members, kept, err = s.look()
 		return err
@@ -111,7 +107,7 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 func (s *Scope) mayJudge() bool { return s.unread == nil || s.gaveUp }
 
 func (s *Scope) look() (members, kept []proc.Stat, err error) {
-	s.reader.Apart, s.unread = s.Wary, nil
+	s.unread = nil
 	found, err := s.reader.Descendants(s.Root)
 	s.note(err)
 	s.last = look{known: make(map[int]uint64, len(found)+1), below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
@@ -140,9 +136,6 @@ func (s *Scope) look() (members, kept []proc.Stat, err error) {
 func (s *Scope) judge(p proc.Stat) role {
 	l := &s.last
 	l.known[p.PID] = p.Start
-	if p.PID == s.reader.CopyPID() {
-		return other
-	}
 	foreign := l.foreign[p.PPID] || l.helpers[p.Session] || l.helpers[p.PID] || s.isForeign(p) // a helper may not have its own session yet
 	unclear := !foreign && (l.unclear[p.PPID] || s.isUnclear(p))
 	switch {

@@ -318,35 +318,6 @@ func TestUnreadIsNeitherMemberNorKept(t *testing.T) {
 	s.expect(t, "the next look", append(member.PIDs, foreign.PIDs...), k.PIDs)
 }
 
-// Where memory may be read by a copy only, a copy that cannot be had tells nothing about the process.
-func TestWithoutACopyNothingIsKnown(t *testing.T) {
-	k := start(t, "rest", 1, KeepMark)
-	p := proc.Stat{ID: id(t, k.PID)}
-	var i inspector
-	i.reader.Apart = true
-	defer i.reader.EndCopy()
-	testkit.WithFiles(t, 0, func() {
-		if i.keeps(p, keepRules{}) || i.unread == nil {
-			t.Errorf("without a descriptor: %v", i.unread)
-		}
-	})
-	i.unread = nil
-	if i.hasEnv(p, "NOTHING=1"); i.reader.CopyPID() == 0 || i.unread != nil {
-		t.Fatalf("there is no copy: %v", i.unread)
-	}
-	if err := unix.Kill(i.reader.CopyPID(), unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	awaitExit(t, i.reader.CopyPID())
-	if i.keeps(p, keepRules{}) || i.unread == nil {
-		t.Errorf("a copy that has died: %v", i.unread)
-	}
-	i.unread = nil
-	if !i.keeps(p, keepRules{}) {
-		t.Error("not kept in the next look")
-	}
-}
-
 // A member of the leaf that cannot be looked up for want of a descriptor may be there.
 func TestLeafMemberIsNotPassedOver(t *testing.T) {
 	s := &Scope{Root: os.Getpid(), Leaf: leaf(t, "unread")}
