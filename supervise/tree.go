@@ -112,33 +112,15 @@ const costlyLook = 5 * time.Millisecond
 func (t *tree) onlyOthers() bool {
 	began := time.Now()
 	defer func() { t.lookedAt = time.Now(); t.lookTook = t.lookedAt.Sub(began) }()
-	members, kept, err := t.scope.Members()
-	if err != nil || len(members) > 0 {
-		return false
-	}
-	// Strays are left alone, too, and told of at the end (Unclear).
-	if len(kept)+t.others()+len(t.scope.Unclear()) == 0 {
-		return t.scope.OnlyHeldZombies() && !t.hidden()
-	}
 	// A process that is reparented while the table is read may be missed once.
-	members, _, err = t.scope.Members()
-	return err == nil && len(members) == 0 && !t.hidden()
-}
-
-// hidden reports whether a living child cannot be seen (hidepid), and is neither a helper nor was seen before the session.
-// It may be a member. One below a process that is seen is what that one is.
-func (t *tree) hidden() bool {
-	return t.reader.HidesChild(t.hasOther)
-}
-
-// hasOther reports whether a pid is that of a helper, or of a child that was there before.
-func (t *tree) hasOther(pid int) bool {
-	for _, id := range append(t.scope.Helpers(), t.scope.Foreign...) {
-		if id.PID == pid {
-			return true
+	for range 2 {
+		members, kept, err := t.scope.Members()
+		// Strays are left alone, too, and told of at the end (Unclear). Where nothing is listed, nothing explains what is left.
+		if err != nil || len(members) > 0 || len(kept)+t.others()+len(t.scope.Unclear()) == 0 {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // keepsMore notes what the last look of a teardown has found to keep, and reports whether the record has yet to tell of it.
@@ -262,23 +244,14 @@ func (t *tree) close() remains {
 	return r
 }
 
-// unseen reports whether children are left that cannot be listed (no /proc, hidepid, no descriptor).
+// unseen reports whether children are left that are not listed (no /proc, hidepid, no descriptor, a tracer that keeps the dead).
 func (t *tree) unseen(kept []proc.Stat, unread error) bool {
-	if t.clear || t.explained(kept, unread) {
+	if t.clear {
 		return false
 	}
-	// Since the last look, the removal of containers may have started and ended helpers.
-	if _, kept, unread = t.scope.Members(); t.explained(kept, unread) {
-		return false
-	}
+	// The removal of containers may have started and ended helpers.
 	left, _ := proc.Reap(func(int, unix.WaitStatus) {})
-	return left && (t.hidden() || !t.scope.OnlyHeldZombies())
-}
-
-// explained reports whether children are left because they are kept, or are not ours. A look that has failed may have missed a
-// member, unless the leaf is empty. No look finds a hidden one.
-func (t *tree) explained(kept []proc.Stat, unread error) bool {
-	return len(kept)+t.others() > 0 && (unread == nil || t.emptyLeaf()) && !t.hidden()
+	return left && (len(kept)+t.others() == 0 || t.scope.Unseen() || unread != nil && !t.emptyLeaf())
 }
 
 // removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.

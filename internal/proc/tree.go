@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 
@@ -75,22 +74,6 @@ func (r *Reader) childrenOf(p Stat) (list []int, same bool, err error) {
 		err = statErr
 	}
 	return list, statErr == nil && now.ID == p.ID, err
-}
-
-// HidesChild reports whether a living child of the caller is not to be seen in /proc (hidepid). Those that are known do not
-// count. Without /proc/PID/task/TID/children there is no telling, and the answer is no.
-func (r *Reader) HidesChild(known func(pid int) bool) bool {
-	all, _ := r.children(os.Getpid(), 0)
-	for _, pid := range all {
-		if _, err := r.Stat(pid); err == nil || Starved(err) || known(pid) {
-			continue
-		}
-		// What was waited for meanwhile is no child any more, whoever has its pid by now.
-		if exited, err := HasExited(pid); err == nil && !exited {
-			return true
-		}
-	}
-	return false
 }
 
 // Starved reports whether an error says that there is no descriptor or memory to look with now. It tells nothing

@@ -3,7 +3,6 @@ package proc
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -75,17 +74,6 @@ func HasExited(pid int) (bool, error) {
 func AwaitExit(pid int) {
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil) == unix.EINTR {
 	}
-}
-
-// HeldZombie reports whether a child has ended and cannot be waited for: the process that traces it keeps it (ptrace(2)).
-func (r *Reader) HeldZombie(pid int) bool {
-	s, err := r.Stat(pid)
-	if err != nil || !s.Dead() || s.PPID != os.Getpid() {
-		return false
-	}
-	// The child had ended before this point. By now it can be waited for, unless a tracer holds it.
-	waitable, err := HasExited(pid)
-	return err == nil && !waitable
 }
 
 // HasStopped reports whether the child is stopped by a signal. The answer is not consumed: it can be asked again.

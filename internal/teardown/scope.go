@@ -73,9 +73,8 @@ type look struct {
 	helpers map[int]bool
 	// kept are the living processes to keep.
 	kept []proc.Stat
-	// zombies are Root's children that had ended, strays the living unclear ones.
-	zombies []int
-	strays  []proc.Stat
+	// strays are the living unclear ones.
+	strays []proc.Stat
 }
 
 // role is what a process is to a session.
@@ -149,9 +148,6 @@ func (s *Scope) judge(p proc.Stat) role {
 			l.strays = append(l.strays, p)
 		}
 	case p.Dead():
-		if p.PPID == s.Root {
-			l.zombies = append(l.zombies, p.PID)
-		}
 	case l.below[p.PPID] || s.keeps(p):
 		l.below[p.PID] = true
 		s.remember(p.ID)
@@ -188,21 +184,8 @@ func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 	return sessions
 }
 
-// OnlyHeldZombies reports whether nothing is left of the session but children that have ended and that a tracer keeps from
-// being waited for. Their own children are reparented to Root before they end, so a second look finds those.
-func (s *Scope) OnlyHeldZombies() bool {
-	if members, _, err := s.Members(); err != nil || len(members) > 0 || len(s.last.zombies) == 0 {
-		return false
-	}
-	for _, pid := range s.last.zombies {
-		if !s.reader.HeldZombie(pid) {
-			return false
-		}
-	}
-	held := len(s.last.zombies)
-	members, _, err := s.Members()
-	return err == nil && len(members) == 0 && len(s.last.zombies) == held
-}
+// Unseen reports whether the last look has met a living process that cannot be read (hidepid).
+func (s *Scope) Unseen() bool { return s.reader.Unseen }
 
 // addLeaf adds the processes that are in the cgroup but not below the root. A pid read from cgroup.procs is a number
 // only: membership is read again after the start time.
