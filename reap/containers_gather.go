@@ -21,8 +21,6 @@ const (
 	engineTimeout = 3 * time.Second
 	// maxEngines bounds how many are asked: other users' records may name any number.
 	maxEngines = 16
-	// maxHops bounds the way from a session's proxy to the engine, should records name each other.
-	maxHops = 8
 )
 
 // Why an engine was not asked.
@@ -155,7 +153,6 @@ func (e *knownEngine) list(parent context.Context) {
 
 // recorded asks the engines of dead sessions.
 func (l *engineListing) recorded() {
-	l.unproxyFirst()
 	for i := range l.h.Sessions {
 		s := &l.h.Sessions[i]
 		// The containers of a session that is over are gone, and its engine may be out of reach for as long as its record stays.
@@ -174,64 +171,20 @@ func (l *engineListing) recorded() {
 	}
 }
 
-// unproxyFirst replaces a first engine that is a session's proxy by the engine behind it. It is a proxy where the pass is
-// called from within a session. The same engine by two names would be asked twice.
-func (l *engineListing) unproxyFirst() {
-	if l.first == nil {
-		return
-	}
-	at, err := l.behind(l.first.Endpoint, l.h.UID)
-	if err != nil || at.URL == l.first.URL {
-		return
-	}
-	l.h.Engines = l.h.Engines[:0]
-	clear(l.byKey)
-	l.first = l.add(at)
-}
-
-// engineOf is the engine of a dead session, without URL when it has none.
+// engineOf is the engine of a dead session, without URL when it has none. That of a session within a session is the outer one's
+// proxy, which has most likely ended with it: then it was the docker command's.
 func (l *engineListing) engineOf(s *storedSession) (engine.Endpoint, error) {
 	if s.Record.Engine == "" {
 		return engine.Endpoint{}, nil
 	}
 	at, err := engine.EndpointAt(s.Record.Engine, s.EngineContext, s.EnginePodman)
-	if err == nil {
-		at, err = l.behind(at, s.Owner)
+	if err == nil && l.first != nil && isProxySocket(at.Socket) && !isProxySocket(l.first.Socket) {
+		return l.first.Endpoint, nil
 	}
 	if err == nil && at.Socket == "" && s.Owner != l.h.UID {
 		err = errNotSocket
 	}
 	return at, err
-}
-
-// behind follows the proxies of sessions to the engine. The engine of a session within a session is the outer session's
-// proxy, which has ended with it. If no record says what was behind the proxy, it was the first engine, most likely.
-func (l *engineListing) behind(at engine.Endpoint, owner int) (engine.Endpoint, error) {
-	for range maxHops {
-		s := l.proxyAt(at.Socket, owner)
-		if s == nil {
-			break
-		}
-		next, err := engine.EndpointAt(s.Record.Engine, s.EngineContext, s.EnginePodman)
-		if err != nil {
-			return at, err
-		}
-		at = next
-	}
-	if l.first != nil && isProxySocket(at.Socket) && !isProxySocket(l.first.Socket) {
-		return l.first.Endpoint, nil
-	}
-	return at, nil
-}
-
-// proxyAt is the session of a user whose proxy listens, or listened, on a socket.
-func (l *engineListing) proxyAt(socket string, owner int) *storedSession {
-	for i := range l.h.Sessions {
-		if s := &l.h.Sessions[i]; socket != "" && s.Socket == socket && s.Owner == owner && s.Record.Engine != "" {
-			return s
-		}
-	}
-	return nil
 }
 
 // isProxySocket reports whether a path is that of a session's proxy.

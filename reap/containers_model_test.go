@@ -352,9 +352,9 @@ func byLabelOfDead(h *machine, r Rules) (out []Finding) {
 	return out
 }
 
-func byImage(h *machine, r Rules) (out []Finding) {
+func byImage(h *machine, _ Rules) (out []Finding) {
 	for _, i := range h.Engines[0].Have {
-		if _, ok := r.Image(h.UID, i.Image); ok {
+		if i.Image == boxed {
 			out = append(out, these(h.Engines[0], i))
 		}
 	}

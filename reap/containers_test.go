@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/clients"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -250,72 +249,6 @@ func TestRecordThatCannotBeSettled(t *testing.T) {
 	}
 }
 
-func TestUnlabelled(t *testing.T) {
-	config := clients.NewMatcher([]clients.File{{
-		UID: 1000, Servers: []clients.Server{{Name: "boxed", Command: "docker", Args: []string{"run", "-i", "mcp/x"}}},
-	}}, nil)
-	const client, anchor = " docker docker run -i mcp/x", "20 1 5 mcp-tether mcp-tether run -- x"
-	for name, c := range map[string]struct {
-		plain, labelled int
-		rows            []string
-		want            int
-	}{
-		"none":                               {},
-		"without client":                     {plain: 2, want: 2},
-		"with theirs":                        {plain: 2, rows: []string{"30 1 6" + client, "31 1 6" + client}},
-		"one too many":                       {plain: 2, rows: []string{"30 1 6" + client}, want: 1},
-		"a client of something else":         {plain: 1, rows: []string{"30 1 6 docker docker run -i mcp/y"}, want: 1},
-		"a session's container and client":   {plain: 1, labelled: 1, rows: []string{anchor, "30 20 6" + client}, want: 1},
-		"a session that goes past the proxy": {plain: 1, rows: []string{anchor, "30 20 6" + client}},
-		"a session's alone":                  {labelled: 1, rows: []string{anchor, "30 20 6" + client}},
-	} {
-		h := boxes(t)
-		extra := table(t, c.rows...)
-		h.Procs = append(h.Procs, extra.Procs[2:]...)
-		for n := range c.plain + c.labelled {
-			b := box(fmt.Sprint("a", n), "")
-			if n >= c.plain {
-				b = box(fmt.Sprint("a", n), otherID, "supervisor="+proc.GlobalID{ID: proc.ID{PID: 10, Start: 5}, Host: here}.String())
-			}
-			b.Image, b.Created = "docker.io/mcp/x:latest", noon.Add(-time.Minute)
-			h.Engines[0].Have = append(h.Engines[0].Have, b)
-		}
-		found := find(h, Rules{Image: config.Image})
-		switch {
-		case c.want == 0 && len(found) > 0:
-			t.Errorf("%s: found %+v", name, found)
-		case c.want > 0 && (len(found) != 1 || found[0].Class != classSuspect || found[0].Count != c.want || len(found[0].Containers) != c.plain || found[0].ending != nil):
-			t.Errorf("%s: found %+v", name, found)
-		}
-	}
-}
-
-// A container that is not running, is young, or is in an engine elsewhere says nothing.
-func TestUnlabelledLeftOut(t *testing.T) {
-	config := clients.NewMatcher([]clients.File{{
-		AnyUser: true, Servers: []clients.Server{{Name: "boxed", Command: "docker", Args: []string{"run", "x"}}},
-	}}, nil)
-	for name, change := range map[string]func(*knownEngine){
-		"young":       func(e *knownEngine) { e.Have[0].Created = noon },
-		"not running": func(e *knownEngine) { e.Have[0].Running = false },
-		"elsewhere":   func(e *knownEngine) { e.Socket = "" },
-		"not known":   func(e *knownEngine) { e.Err = errors.New("no answer") },
-		"other image": func(e *knownEngine) { e.Have[0].Image = "y" },
-		"a pod":       func(e *knownEngine) { e.Have[0].Kind = engine.Pod },
-	} {
-		b := box("a", "")
-		b.Created = noon.Add(-time.Minute)
-		h := boxes(t, b)
-		if got := fates(h, Rules{Image: config.Image}); got != "suspect:a" {
-			t.Fatalf("unchanged: got %q", got)
-		}
-		change(h.Engines[0])
-		if got := fates(h, Rules{Image: config.Image}); got != "" {
-			t.Errorf("%s: got %q", name, got)
-		}
-	}
-}
-
 // fakeEngine is an engine that has containers which run.
 type fakeEngine struct {
 	testkit.Engine
@@ -547,7 +480,7 @@ func TestEndOfEngineThatGoes(t *testing.T) {
 	}
 }
 
-// An engine that is reached by another name, or through the proxies of sessions, is the same engine.
+// An engine that is reached by another name is the same engine. The proxy of a session that has ended stands for it.
 func TestEnginesAreAskedOnce(t *testing.T) {
 	e := startFake(t, "a")
 	socket := strings.TrimPrefix(e.url, "unix://")
@@ -576,27 +509,6 @@ func TestEnginesAreAskedOnce(t *testing.T) {
 	}
 	if lists != 1 {
 		t.Errorf("asked %d times: %q", lists, e.Seen)
-	}
-}
-
-// A pass that is called from within a session asks the engine behind the session's proxy.
-func TestFirstEngineIsAProxy(t *testing.T) {
-	e := startFake(t, "a")
-	living := deadSession(t, e.url)
-	living.Held, living.Socket = true, "/nowhere/0123456789abcdef.sock"
-	h, warnings := scanned(t, Reach{Engine: "unix://" + living.Socket}, living)
-	if len(h.Engines) != 1 || h.Engines[0].URL != e.url || len(h.Engines[0].Have) != 1 || warnings != "" {
-		t.Errorf("%+v %s", h.Engines[0], warnings)
-	}
-}
-
-// Proxies that name each other lead nowhere, and not for ever.
-func TestProxiesInACircle(t *testing.T) {
-	a, b := deadSession(t, "unix:///nowhere/b123456789abcdef.sock", "x"), deadSession(t, "unix:///nowhere/a123456789abcdef.sock")
-	a.Socket, b.Socket = "/nowhere/a123456789abcdef.sock", "/nowhere/b123456789abcdef.sock"
-	h, warnings := scanned(t, Reach{Recorded: true}, a, b)
-	if h.Sessions[0].At.Err == nil || warnings == "" {
-		t.Errorf("%+v, %q", h.Sessions[0].At, warnings)
 	}
 }
 

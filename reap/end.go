@@ -126,10 +126,10 @@ func (f *Finding) conclude(g *teardown.Group) {
 		f.Result = resultSurvived
 		return
 	}
-	if f.boxed != "" && (f.Class == classSevered || f.Class == classDropped) {
+	if f.boxed && (f.Class == classSevered || f.Class == classDropped) {
 		// The client is gone, and nothing says which container it ran.
 		f.Result = resultSurvived
-		f.Survivors = append(f.Survivors, fmt.Sprintf("its client of image %s has ended, the container may be there: look for it with docker ps", f.boxed))
+		f.Survivors = append(f.Survivors, "its client has ended, the container that it ran may be there: look for it with docker ps")
 		return
 	}
 	f.Result = resultEnded

@@ -36,8 +36,8 @@ func TestConcludeIsNoGuess(t *testing.T) {
 	}{
 		"dead":            {Finding{Class: classSevered, Members: []proc.ID{dead}}, resultEnded},
 		"alive":           {Finding{Class: classSevered, Members: []proc.ID{dead, self.ID}}, resultSurvived},
-		"a client":        {Finding{Class: classSevered, Members: []proc.ID{dead}, boxed: "mcp/fetch"}, resultSurvived},
-		"a session's own": {Finding{Class: classRecord, Members: []proc.ID{dead}, boxed: "mcp/fetch"}, resultEnded},
+		"a client":        {Finding{Class: classSevered, Members: []proc.ID{dead}, boxed: true}, resultSurvived},
+		"a session's own": {Finding{Class: classRecord, Members: []proc.ID{dead}, boxed: true}, resultEnded},
 	} {
 		c.f.conclude(&teardown.Group{})
 		if c.f.Result != c.want || c.f.over() != (len(c.f.Survivors) == 0) {

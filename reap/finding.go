@@ -38,7 +38,7 @@ type Finding struct {
 	Members []proc.ID `json:"members"`
 	// Containers are ended with the members.
 	Containers []describe.Container `json:"containers,omitempty"`
-	// Count is the number of servers of a surplus, or of containers that are too many.
+	// Count is the number of servers of a surplus.
 	Count int `json:"count,omitempty"`
 	// UID is the only user whose processes may be touched.
 	UID int `json:"uid"`
@@ -76,8 +76,8 @@ type Finding struct {
 	unseen string
 	// born is when the eldest container was created, or else when the session of a record began.
 	born time.Time
-	// boxed is an image that a member runs as a client of a container engine: the container outlives its client.
-	boxed string
+	// boxed says that a member runs a container as a client of an engine: the container outlives its client.
+	boxed bool
 	// stuck names a process of the tree that could not be read: then nothing of the tree is ended.
 	stuck string
 	// unread names processes that may be of the session, which nobody can tell: then its record stays.

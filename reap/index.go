@@ -305,9 +305,7 @@ func (x *index) fill(f *Finding, tops []*process, sc scope) {
 	members := x.tree(tops, sc)
 	f.Members = x.take(members)
 	for _, m := range members {
-		if image, ok := clients.RunImage(m.Args); ok {
-			f.boxed = image
-		}
+		f.boxed = f.boxed || clients.RunsContainer(m.Args)
 	}
 	var top *process
 	for _, m := range members {

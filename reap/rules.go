@@ -12,8 +12,6 @@ import (
 type Rules struct {
 	// Match reports whether a process runs a known MCP server, and gives the server's name.
 	Match func(clients.Running) (name string, ok bool)
-	// Image reports whether a known MCP server is started from an image, and gives the server's name; nil for never.
-	Image func(uid int, image string) (name string, ok bool)
 	// SurplusOver is how many servers of one kind a gateway may have.
 	SurplusOver int
 	// MinAge spares processes that are younger, in clock ticks.
@@ -40,7 +38,6 @@ func find(h *machine, r Rules) []Finding {
 	}
 	if r.Session == "" {
 		out = append(out, x.unwrapped(r)...)
-		out = append(out, x.unlabelled(r)...)
 		out = append(out, x.surplusSessions(r)...)
 	}
 	out = append(out, x.suspects...)

@@ -434,5 +434,5 @@ func modelRules() Rules {
 	}
 	all.Servers = append(all.Servers, clients.Server{Name: "boxed", Command: "docker", Args: []string{"run", "-i", "--rm", boxed}})
 	m := clients.NewMatcher([]clients.File{all}, nil)
-	return Rules{Match: m.Match, Image: m.Image, SurplusOver: 8}
+	return Rules{Match: m.Match, SurplusOver: 8}
 }

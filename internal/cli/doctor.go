@@ -66,7 +66,7 @@ func leaks() []doctor.Check {
 	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout, Reach: reap.Reach{Engine: os.Getenv(engine.EnvURL)}}
 	warn := unreadable(&o)
 	matcher := clients.NewMatcher(clients.Known(clients.Homes(nil, warn), warn), nil)
-	o.Rules = reap.Rules{Match: matcher.Match, Image: matcher.Image, SurplusOver: surplusOver}
+	o.Rules = reap.Rules{Match: matcher.Match, SurplusOver: surplusOver}
 	if os.Getuid() == 0 {
 		o.ForUsers = []string{"reap", "--json"}
 	}

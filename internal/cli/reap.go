@@ -159,7 +159,6 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	matcher := clients.NewMatcher(files, pattern)
 	o.Rules = reap.Rules{
 		Match:       matcher.Match,
-		Image:       matcher.Image,
 		SurplusOver: c.Int("surplus"),
 		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
 		Session:     strings.ToLower(c.String("session")),

@@ -29,8 +29,6 @@ type known struct {
 	event  string
 	// dir is the directory that the command names for a script; "" where it names none.
 	dir string
-	// image is the one that a container engine's client runs; "" for other commands.
-	image string
 }
 
 // NewMatcher prepares the comparison with the servers of the files. A command line that matches pattern is taken for a
@@ -41,7 +39,7 @@ func NewMatcher(files []File, pattern *regexp.Regexp) *Matcher {
 		for i := range f.Servers {
 			k := known{name: f.Servers[i].Name, uid: f.UID, anyUser: f.AnyUser}
 			k.command, k.args = f.Servers[i].unwrapped()
-			k.pkg, k.image = PackageOf(k.command, k.args), configuredImage(k.command, k.args)
+			k.pkg = PackageOf(k.command, k.args)
 			if k.script, k.dir = scriptOf(k.command, k.args); k.script == nil {
 				k.event, k.dir = projectScript(k.command, k.args)
 			}
@@ -75,19 +73,6 @@ func (m *Matcher) Match(p Running) (name string, ok bool) {
 	}
 	line := strings.Join(p.Args, " ")
 	return m.pattern.FindString(line), m.pattern.MatchString(line)
-}
-
-// Image reports whether a known server is started from an image, and gives the server's name. An engine does not say
-// whose a container is. So the configurations of the pass's user count, and for root those of all users.
-func (m *Matcher) Image(uid int, image string) (name string, ok bool) {
-	image = CanonicalImage(image)
-	for i := range m.servers {
-		k := &m.servers[i]
-		if k.image == image && (k.anyUser || uid == 0 || k.uid == uid) {
-			return k.name, true
-		}
-	}
-	return "", false
 }
 
 // Mentions reports whether a launcher's command line speaks of a server: both have a word with the same base name.
