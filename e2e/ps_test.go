@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -101,8 +100,8 @@ func TestPsUnread(t *testing.T) {
 	}
 }
 
-// In another time namespace the kernel tells other start times. What lives is shown as living there too, and is not ended.
-func TestPsInTimeNamespace(t *testing.T) {
+// In another time namespace the kernel tells other start times. What lives is not ended from there, nor what lives there.
+func TestReapFromTimeNamespace(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
@@ -110,43 +109,20 @@ func TestPsInTimeNamespace(t *testing.T) {
 	testkit.Lacks(t, testkit.Kernel, err != nil, "time namespaces (Linux 5.6)")
 	elsewhere := []string{lookPath(t, "unshare"), "--time", "--boottime=100000", "--"}
 	g := startGateway(t)
-	s := g.newSession()
-	s.shareRuntime()
-	s.Spawn(setup{Flags: polite("--cgroup=off")}, node(s.Dir, "serve", "daemon", "setsid")...)
-	s.WaitReady()
-	there := g.newSession()
-	there.shareRuntime()
+	here, there := g.newSession(), g.newSession()
+	here.Spawn(setup{Flags: polite("--cgroup=off")}, node(here.Dir, "serve", "daemon", "setsid")...)
+	here.WaitReady()
 	there.Spawn(setup{Bare: true}, append(elsewhere, there.Wrap(polite("--cgroup=off"), node(there.Dir, "serve", "daemon", "setsid")...)...)...)
 	there.WaitReady()
 	settle(t)
-	for _, where := range [][]string{nil, elsewhere} {
-		run := func(args ...string) outcome {
-			cmd := operator.command(args...)
-			if where != nil {
-				cmd.Path, cmd.Args = where[0], append(slices.Clone(where), cmd.Args...)
-			}
-			return finish(t, cmd)
+	for _, where := range [][]string{nil, elsewhere} { // No record of them is seen: the marks alone would have to spare them.
+		cmd := operator.command("reap", "--kill")
+		if where != nil {
+			cmd.Path, cmd.Args = where[0], append(slices.Clone(where), cmd.Args...)
 		}
-		var list struct{ Sessions []shown }
-		o := run("ps", "--json", "--tree")
-		if err := json.Unmarshal([]byte(o.stdout), &list); err != nil || len(list.Sessions) != 2 {
-			t.Fatalf("%v: %v, %s%s", where, err, o.stdout, o.stderr)
-		}
-		for _, l := range list.Sessions {
-			if l.GatewayState != "alive" || l.Procs < 3 || *l.AgeSeconds > 600 {
-				t.Errorf("%v: gateway %s, %d processes, %d s old", where, l.GatewayState, l.Procs, *l.AgeSeconds)
-			}
-		}
-		if o := run("reap", "--kill"); o.code != 0 || !s.whole(5) || !there.whole(5) {
-			t.Errorf("%v: reap: exit code %d, %s%s", where, o.code, o.stdout, o.stderr)
+		if o := finish(t, cmd); !here.whole(5) || !there.whole(5) {
+			t.Errorf("%v: exit code %d, %s%s", where, o.code, o.stdout, o.stderr)
 		}
 	}
-	killPair(t, s.PID)
-	settle(t)
-	o := finish(t, exec.Command(elsewhere[0], append(elsewhere[1:], tether, "reap", "--kill")...))
-	s.WaitDead()
-	if o.code != 0 {
-		t.Errorf("a dead session: exit code %d, %s%s", o.code, o.stdout, o.stderr)
-	}
-	endNicely(g, there)
+	endNicely(g, here, there)
 }

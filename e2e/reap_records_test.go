@@ -298,20 +298,26 @@ func TestReapOtherBoot(t *testing.T) {
 	victim.wantAlive(t, "a record of another boot")
 }
 
-// A record of another pid namespace is named, and left alone until it is to be forgotten.
+// A record of another pid namespace whose lease is free goes, and nothing is ended for it. Of no known boot it is named, and left
+// alone until it is to be forgotten.
 func TestReapOtherNamespace(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
 	victim := startInnocent(t, 0)
 	forge(t, 0, "/run/mcp-tether", func(p *page) { p.Host.PIDNS++ }, victim.pid)
+	if r := operator.reap(t, 0, "--kill"); r.classes() != "record" || r.Findings[0].Result != "removed" {
+		t.Errorf("found %v", r.Findings)
+	}
+	victim.wantAlive(t, "a record of another pid namespace")
+	forge(t, 0, "/run/mcp-tether", func(p *page) { p.Host.Boot = "" }, victim.pid)
 	if r := operator.reap(t, 1, "--kill"); r.classes() != "suspect" || r.Findings[0].Result != "listed" {
 		t.Errorf("found %v", r.Findings)
 	}
 	if left, _ := filepath.Glob("/run/mcp-tether/0*"); len(left) != 2 {
 		t.Errorf("left: %v, want record and lock", left)
 	}
-	victim.wantAlive(t, "a record of another pid namespace")
+	victim.wantAlive(t, "a record of no known boot")
 	for i, want := range []int{0, 2} {
 		if o := operator.run(t, "reap", "--forget="+anID); o.code != want {
 			t.Errorf("forgotten once more %d times: exit code %d, %s", i, o.code, o.stderr)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -115,22 +114,11 @@ func (h *machine) ask(r *proc.Reader) {
 		ns, err := evidence.PIDNamespace(pid)
 		return err == nil && ns == h.PIDNS
 	}
-	h.Gone = goneNamespace()
 	h.Holder = func(in evidence.Stdin) int {
 		if holders := in.Holders(pids); len(holders) > 0 {
 			return holders[0]
 		}
 		return 0
-	}
-}
-
-// goneNamespace answers whether a pid namespace is gone, by one look at all processes. The look comes when first asked: after
-// the records were read, whose processes were there before.
-func goneNamespace() func(uint64) bool {
-	look := sync.OnceValues(evidence.PIDNamespaces)
-	return func(ns uint64) bool {
-		there, err := look()
-		return err == nil && ns != 0 && !there[ns]
 	}
 }
 

@@ -34,12 +34,9 @@ func (x *index) leaves(r Rules, proven bool) []Finding {
 	return out
 }
 
-// makerIsDead reports whether the supervisor that has signed a leaf is dead. That of another pid namespace is if that is gone.
+// makerIsDead reports whether the supervisor that has signed a leaf is dead. Of one in another pid namespace nothing is known.
 func (x *index) makerIsDead(l *cgroupLeaf) bool {
-	if l.Maker.Host == x.h.Host {
-		return x.h.Lives(l.Maker.ID) == proc.Dead
-	}
-	return l.Maker.Boot == x.h.Boot && x.h.Gone != nil && x.h.Gone(l.Maker.PIDNS)
+	return l.Maker.Host == x.h.Host && x.h.Lives(l.Maker.ID) == proc.Dead
 }
 
 // abandoned is an empty leaf without a record, of a dead supervisor. Nothing is ended for it.

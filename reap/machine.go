@@ -48,8 +48,6 @@ type machine struct {
 	// Stdout says whether the standard output of a process goes to a terminal, a file, or a socket of a process out of
 	// sight. Otherwise it gives the processes in sight that read the pipe or hold the socket's other end.
 	Stdout func(pid int) (elsewhere bool, readers []int)
-	// Gone says whether a pid namespace of this boot is gone, with all that was in it; nil where that cannot be known.
-	Gone func(pidns uint64) bool
 	// Holder is the pid of a process that holds the far end, 0 if none can be seen.
 	Holder func(evidence.Stdin) int
 }

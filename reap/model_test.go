@@ -88,8 +88,13 @@ func TestModelCatchesFaults(t *testing.T) {
 		"a caller that waits is not seen": {
 			find: changed(func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, nil } }), kind: "innocent unwrapped",
 		},
-		"each namespace is gone": {find: changed(func(h *machine) { h.Gone = func(uint64) bool { return true } }), kind: "innocent record"},
-		"no namespace is gone":   {find: changed(func(h *machine) { h.Gone = nil }), kind: "missed record"},
+		"no cgroup of another namespace is seen": {find: changed(func(h *machine) {
+			for i := range h.Sessions {
+				if s := &h.Sessions[i]; s.Host != h.Host {
+					h.Leaves = slices.DeleteFunc(h.Leaves, func(l cgroupLeaf) bool { return l.ID == s.ID })
+				}
+			}
+		}), kind: "innocent record"},
 	} {
 		var faults []func(*world)
 		if c.fault != nil {
@@ -148,7 +153,7 @@ func (v *verdicts) judgeRecords(w *world, found []Finding, round uint64) {
 			v.note(w, round, "innocent record", "RECORD %s of a session that may live is removed", id)
 		case !removed && over:
 			v.left++
-			v.note(w, round, "missed record", "MISSED record %s, its pid namespace is gone", id)
+			v.note(w, round, "missed record", "MISSED record %s, nothing is left of its session", id)
 		}
 	}
 }

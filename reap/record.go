@@ -109,19 +109,19 @@ func (x *index) unreadable(s *storedSession, keep []string) string {
 	return "what cannot be read may be left of session " + s.ID + ": pid " + strings.Join(pids, ", ")
 }
 
-// ended takes what is left of a session whose pid namespace is gone: a record and an empty cgroup. Its engine may be reached by
-// another name here, so with containers it is not judged.
+// ended takes what is left of a session of another pid namespace: a record and an empty cgroup. Nobody holds its lease. Its
+// engine may be reached by another name here, so with containers it is not judged.
 func (x *index) ended(f *Finding, s *storedSession) bool {
 	leaf := x.leafOf(s.Owner, s.ID)
 	inUse := leaf != nil && (len(leaf.PIDs) > 0 || leaf.Foreign)
-	if s.Host.Boot != x.h.Boot || x.h.Gone == nil || !x.h.Gone(s.Host.PIDNS) || inUse || s.Torn != nil || !s.Ledger.Empty() {
+	if s.Host.Boot != x.h.Boot || inUse || s.Torn != nil || !s.Ledger.Empty() {
 		return false
 	}
 	if leaf != nil {
 		f.leaf = leaf.Dir
 	}
 	f.Gateway.State = proc.Unknown.String()
-	f.ended, f.Evidence = true, []string{"its pid namespace is gone: no process of this machine is in it"}
+	f.ended, f.Evidence = true, []string{"the lease of its record is free, it is of another pid namespace, and nothing is in a cgroup of it"}
 	return true
 }
 

@@ -47,7 +47,7 @@ func table(t *testing.T, rows ...string) *machine {
 // An empty leaf without a record goes if the supervisor that made it is dead. Nothing is ended for it.
 func TestFindAbandonedLeaf(t *testing.T) {
 	const theirs = 4026532999
-	deadOne, gone := proc.ID{PID: 99_999, Start: 1}, func(ns uint64) bool { return ns == theirs }
+	deadOne := proc.ID{PID: 99_999, Start: 1}
 	for name, c := range map[string]struct {
 		maker proc.GlobalID
 		given func(h *machine, l *cgroupLeaf)
@@ -61,10 +61,6 @@ func TestFindAbandonedLeaf(t *testing.T) {
 		"of another user":         {maker: proc.GlobalID{ID: deadOne, Host: here}, given: func(_ *machine, l *cgroupLeaf) { l.UID = 7 }},
 		"with a living record":    {maker: proc.GlobalID{ID: deadOne, Host: here}, given: func(h *machine, _ *cgroupLeaf) { h.dead(0).Held = true }},
 		"another namespace":       {maker: proc.GlobalID{ID: deadOne, Host: proc.Host{Boot: here.Boot, PIDNS: theirs}}},
-		"a namespace that is gone": {
-			maker: proc.GlobalID{ID: deadOne, Host: proc.Host{Boot: here.Boot, PIDNS: theirs}}, want: true,
-			given: func(h *machine, _ *cgroupLeaf) { h.Gone = gone },
-		},
 	} {
 		h := table(t, "10 1 5 node s")
 		inLeaf(h)
@@ -113,24 +109,22 @@ func TestFindUnreadable(t *testing.T) {
 	}
 }
 
-// A record of a pid namespace that is gone is a dead session's. Nothing is ended for it, whatever process has its numbers.
-func TestFindGoneNamespace(t *testing.T) {
+// A record of another pid namespace, of which nothing holds the lease and nothing is in a cgroup, goes. Nothing is ended for it,
+// whatever process has its numbers.
+func TestFindOtherNamespace(t *testing.T) {
 	const theirs = 4026532999
-	gone := func(ns uint64) bool { return ns == theirs }
 	for name, c := range map[string]struct {
 		given func(h *machine, s *storedSession)
 		want  bool
 	}{
-		"gone":                  {func(h *machine, _ *storedSession) { h.Gone = gone }, true},
-		"an empty cgroup":       {func(h *machine, _ *storedSession) { h.Gone = gone; inLeaf(h) }, true},
-		"not known":             {func(*machine, *storedSession) {}, false},
-		"a process in its leaf": {func(h *machine, _ *storedSession) { h.Gone = gone; inLeaf(h, 10) }, false},
-		"no boot is named":      {func(h *machine, s *storedSession) { h.Gone = gone; s.Host.Boot = "" }, false},
+		"no cgroup":             {func(*machine, *storedSession) {}, true},
+		"an empty cgroup":       {func(h *machine, _ *storedSession) { inLeaf(h) }, true},
+		"a process in its leaf": {func(h *machine, _ *storedSession) { inLeaf(h, 10) }, false},
+		"no boot is named":      {func(h *machine, s *storedSession) { s.Host.Boot = "" }, false},
 		"containers are noted": {func(h *machine, s *storedSession) {
-			h.Gone = gone
 			s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: "a"})
 		}, false},
-		"its journal is torn": {func(h *machine, s *storedSession) { h.Gone = gone; s.Torn = errors.New("torn") }, false},
+		"its journal is torn": {func(h *machine, s *storedSession) { s.Torn = errors.New("torn") }, false},
 	} {
 		h := table(t, "10 1 5 node s")
 		s := h.dead(10)

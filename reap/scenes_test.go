@@ -524,28 +524,26 @@ func (w *world) otherHosts() {
 	}
 }
 
-// otherNamespaces: records of sessions from other pid namespaces, with free leases. They name, by chance, processes of ours. Only
-// where a namespace is gone, and nothing is in the cgroup, the session is known to be over.
+// otherNamespaces: records of sessions from other pid namespaces, with free leases. They name, by chance, processes of ours. They
+// stay where something is in the cgroup.
 func (w *world) otherNamespaces() {
 	for range 1 + w.IntN(3) {
 		a := w.add(w.init, w.h.UID, "daemon", "daemon")
 		s := storedSession{Owner: w.h.UID, Lease: true}
 		s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Server: a.ID, Supervisor: a.ID}
-		there := w.chance(50)
 		s.Host.PIDNS += uint64(2 + len(w.over))
-		w.there[s.Host.PIDNS] = there
 		used := w.chance(30)
 		if used || w.chance(30) {
 			leaf := cgroupLeaf{Dir: "/sys/fs/cgroup/z/mcp-tether-" + s.ID, ID: s.ID, UID: s.UID}
 			if used {
 				m := w.add(w.init, s.UID, "node", "node") // A runtime may have moved it there from anywhere.
-				m.outside = there
-				leaf.PIDs, leaf.Foreign = []int{m.PID}, there
+				m.outside = w.chance(50)
+				leaf.PIDs, leaf.Foreign = []int{m.PID}, m.outside
 			}
 			w.h.Leaves = append(w.h.Leaves, leaf)
 		}
 		w.h.Sessions = append(w.h.Sessions, s)
-		w.over[s.ID] = !there && !used
+		w.over[s.ID] = !used
 	}
 }
 

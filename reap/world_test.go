@@ -28,9 +28,8 @@ type world struct {
 	self   *actor
 	hidden map[proc.ID]bool
 	scenes []string
-	// there are the pid namespaces that are not gone, and over says of records from others whether the session is over.
-	there map[uint64]bool
-	over  map[string]bool
+	// over says of records from other pid namespaces whether the session is over.
+	over map[string]bool
 	// credulous is a fault: what a set-user-ID program was told counts as its user's word.
 	credulous bool
 
@@ -70,7 +69,7 @@ type actor struct {
 var here = proc.Host{Boot: "5f0a6c1e-0000-4000-8000-00000000b007", PIDNS: 4026531836}
 
 func newWorld(seed, round uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, round)), hidden: map[proc.ID]bool{}, there: map[uint64]bool{here.PIDNS: true}, over: map[string]bool{}, tick: 100, next: 1}
+	w := &world{Rand: rand.New(rand.NewPCG(seed, round)), hidden: map[proc.ID]bool{}, over: map[string]bool{}, tick: 100, next: 1}
 	w.h = &machine{Host: here}
 	if w.chance(40) {
 		w.h.UID = 1000
@@ -203,7 +202,6 @@ func (w *world) machine() *machine {
 		return false, nil
 	}
 	h.Inside = func(pid int) bool { a := byPID[pid]; return a != nil && !a.outside }
-	h.Gone = func(pidns uint64) bool { return !w.there[pidns] }
 	h.Holder = func(in evidence.Stdin) int {
 		for _, a := range byPID {
 			if in.Peer != 0 && a.stdin.Peer == in.Peer {

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadHost reads the boot id and the pid namespace of the caller.
+// ReadHost reads the boot id and the pid namespace of the caller. In another time namespace than the first, the kernel tells
+// other start times: its inode number is added, so that nothing from elsewhere is taken for what has ended.
 func (r *Reader) ReadHost() (Host, error) {
 	b, err := r.read("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -19,5 +20,11 @@ func (r *Reader) ReadHost() (Host, error) {
 		return h, fmt.Errorf("read the pid namespace: %w", err)
 	}
 	h.PIDNS = st.Ino
+	if unix.Stat("/proc/self/ns/time", &st) == nil && st.Ino != firstTimeNamespace {
+		h.PIDNS |= st.Ino << 32
+	}
 	return h, nil
 }
+
+// firstTimeNamespace is the inode of the time namespace that the kernel starts with (PROC_TIME_INIT_INO in linux/proc_ns.h).
+const firstTimeNamespace = 0xEFFFFFFA

@@ -119,8 +119,6 @@ type Reader struct {
 	Unseen bool
 	// waiting are the processes that have kept a reader waiting.
 	waiting map[ID]bool
-	// shifted is bootShift, nil until it was read.
-	shifted *int64
 }
 
 func (r *Reader) read(name string) ([]byte, error) {
@@ -142,10 +140,6 @@ func (r *Reader) readEntry(name string) ([]byte, error) {
 
 // Stat reads /proc/PID/stat. The error is ErrGone when there is no such process; any other error means unknown.
 func (r *Reader) Stat(pid int) (Stat, error) {
-	shift, err := r.shift()
-	if err != nil {
-		return Stat{}, err
-	}
 	b, err := r.readEntry(Path(pid, "stat"))
 	if err != nil {
 		return Stat{}, vanished(err)
@@ -154,7 +148,6 @@ func (r *Reader) Stat(pid int) (Stat, error) {
 	if err == nil && s.PID != pid {
 		err = fmt.Errorf("stat of %d names pid %d: /proc belongs to another pid namespace", pid, s.PID)
 	}
-	s.Start = uint64(int64(s.Start) - shift)
 	if err == nil && s.State == 'Z' && s.Threads > 1 && r.threadsEnded(pid) {
 		s.Threads = 0
 	}
