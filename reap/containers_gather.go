@@ -66,7 +66,7 @@ func newEngineListing(h *machine, reach Reach) *engineListing {
 	if err != nil {
 		l.err = fmt.Errorf("containers are not looked at: %w", err)
 	}
-	if ok && err == nil {
+	if ok && err == nil && (at.Helper() == "" || !reach.Commandless) {
 		l.first = l.add(at)
 	}
 	return l

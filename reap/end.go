@@ -129,7 +129,7 @@ func (f *Finding) conclude(g *teardown.Group) {
 	if f.boxed && (f.Class == classSevered || f.Class == classDropped) {
 		// The client is gone, and nothing says which container it ran.
 		f.Result = resultSurvived
-		f.Survivors = append(f.Survivors, "its client has ended, the container that it ran may be there: look for it with docker ps")
+		f.Survivors = append(f.Survivors, "its client has ended, the container may be there: look for it with docker ps")
 		return
 	}
 	f.Result = resultEnded

@@ -11,12 +11,6 @@ import (
 // ErrNoRecord says that the user has no record of a session.
 var ErrNoRecord = errors.New("no such record")
 
-// The exit codes with which root's child says that a user's session lives, or may, and that the user has no record of it.
-const (
-	CodeHeld     = 3
-	CodeNoRecord = 4
-)
-
 // Forget removes what the user has on disk of a dead session, whatever may be left of it elsewhere. A session whose
 // supervisor lives is an error that wraps session.ErrHeld. runtime is $XDG_RUNTIME_DIR.
 func Forget(runtime, id string) error {

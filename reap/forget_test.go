@@ -6,33 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"mcp-tether/internal/delegate"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
-
-// What one user had of an id says nothing of another user's session.
-func TestForgotten(t *testing.T) {
-	for name, c := range map[string]struct {
-		codes []int
-		left  int
-		want  error
-	}{
-		"removed":                         {codes: []int{0, CodeNoRecord}},
-		"nobody has it":                   {codes: []int{CodeNoRecord, CodeNoRecord}, want: ErrNoRecord},
-		"held":                            {codes: []int{CodeNoRecord, CodeHeld}, want: session.ErrHeld},
-		"a forgery, and one held":         {codes: []int{0, CodeHeld}, want: session.ErrHeld},
-		"one held, and a forgery":         {codes: []int{CodeHeld, 0}, want: session.ErrHeld},
-		"a forgery, and one not known":    {codes: []int{0, -1}, want: errNotKnown},
-		"not known":                       {codes: []int{CodeNoRecord, 2}, want: errNotKnown},
-		"a forgery, and more to be asked": {codes: []int{0, CodeNoRecord}, left: 1, want: delegate.ErrTooMany},
-	} {
-		all := []delegate.Answer[int]{{By: delegate.User{Name: "a"}, Said: c.codes[0]}, {By: delegate.User{Name: "b"}, Said: c.codes[1]}}
-		if err := forgotten(deadID, all, c.left); !errors.Is(err, c.want) || c.want == nil && err != nil {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
-		}
-	}
-}
 
 // A session whose lock was cleaned away is forgotten when its supervisor is dead, and not before.
 func TestForgetWithoutLock(t *testing.T) {

@@ -200,7 +200,7 @@ func (x *index) rooted(p *process) bool {
 }
 
 // mine reports whether the pass looks after the processes of a user. It does so for its own user only, even as root.
-// Root has the pass made once more as each of the other users (users_linux.go).
+// Root has the pass made once more as each of the other users (users.go).
 func (x *index) mine(uid int) bool { return x.h.UID == uid }
 
 // spared reports whether a process is never touched: it is untouchable or a newborn.
@@ -341,12 +341,8 @@ func (x *index) recorded(id string) bool {
 	return slices.ContainsFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
 }
 
-// The hidden flags of a pass that root makes as another user: SpareFlag sets Rules.Spare, RecordsFlag
-// Options.RecordsOnly.
-const (
-	SpareFlag   = "spare"
-	RecordsFlag = "records-only"
-)
+// SpareFlag is the hidden flag of a pass that root makes as another user: it sets Rules.Spare.
+const SpareFlag = "spare"
 
 // spare are the ids of root's sessions whose marks other users' passes must leave alone. A server of root may have
 // given up its privileges. What it started after that belongs to another user.

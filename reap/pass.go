@@ -32,8 +32,6 @@ type Options struct {
 	Servers int
 	// Delegated says that root has started the pass for this user: it makes no directory where there is none.
 	Delegated bool
-	// RecordsOnly says that the user has nothing but records here: without any, nothing is read.
-	RecordsOnly bool
 	// ForUsers are the words with which root starts the same pass as each other user that has something here. A pass of
 	// one user has none.
 	ForUsers []string
@@ -46,8 +44,9 @@ type Options struct {
 type Reach struct {
 	// Engine is the URL of one to ask instead of the docker command's.
 	Engine string
-	// Recorded leaves out all engines but the recorded ones, None these as well.
-	Recorded, None bool
+	// Recorded leaves out all engines but the recorded ones, None these as well. Commandless leaves out the docker command's if
+	// that is reached by another command.
+	Recorded, None, Commandless bool
 }
 
 // fileTimeout is how long the user's directories may keep the pass waiting.
@@ -65,9 +64,6 @@ func Pass(o Options) (Report, error) {
 	deadline := time.Now().Add(cmp.Or(o.Timeout, o.Dwell+time.Hour))
 	r := Report{Version: describe.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: o.Warnings, Incomplete: o.Incomplete}
 	warn := func(err error) { r.Warnings = append(r.Warnings, err.Error()) }
-	if o.RecordsOnly && !hasRecords(o.Runtime) {
-		return r, nil
-	}
 	if o.Kill {
 		unlock, err := o.onlyPass(warn)
 		if err != nil {
@@ -205,16 +201,4 @@ func hasDirectory(runtime string) bool {
 	dirs := session.OpenAll(os.Getuid(), runtime)
 	session.CloseAll(dirs)
 	return len(dirs) > 0
-}
-
-// hasRecords reports whether the user has any session on disk, living or dead, or may have.
-func hasRecords(runtime string) bool {
-	dirs, left := session.OpenAllBut(os.Getuid(), runtime)
-	defer session.CloseAll(dirs)
-	for _, dir := range dirs {
-		if ids, err := dir.IDs(); err != nil || len(ids) > 0 {
-			return true
-		}
-	}
-	return len(left) > 0
 }

@@ -5,51 +5,47 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"mcp-tether/internal/delegate"
+	"mcp-tether/internal/describe"
 	"mcp-tether/internal/session"
 )
 
 // Root looks after all users, and trusts none of them. So it makes the pass once more for each user that has something
 // here, in a child that is that user. What the user has forged, hung or filled harms only the user's own pass. The
 // child ends processes with the user's rights, and reads what the user may read. Root takes its report for the user's
-// word (foreign.go).
+// word.
 
-// othersShare is the part of the time limit that the passes for others have together, in percent, or as much of it as
-// root's own has left: that comes first.
-const othersShare = 70
+const (
+	// reportShare is the part of the time, in percent, that is kept for killing the last children and for the report.
+	reportShare = 20
+	// childMargin is what the child of another user's pass is told less than it has: it must still report.
+	childMargin = 500 * time.Millisecond
+	// maxForeign bounds how many warnings of one user are shown.
+	maxForeign = 20
+)
 
-// reportShare is the part of what is left then that is kept for killing the last children and for the report.
-const reportShare = 20
-
-// childMargin is what the child of another user's pass is told less than it has: it must still report.
-const childMargin = 500 * time.Millisecond
-
-// askUsers adds what the other users' passes find, end or cannot do. It returns within their share of the time limit.
+// askUsers adds what the other users' passes find, end or cannot do, within what is left of the time.
 func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
-	here := others(h)
 	words := slices.Clone(o.ForUsers)
 	for _, id := range spare(h.Sessions) {
 		words = append(words, "--"+SpareFlag+"="+id)
 	}
-	total := min(o.Timeout*othersShare/100, time.Until(deadline)*(100-reportShare)/100)
-	all, left := delegate.InTurn(total, func(ctx context.Context, u delegate.User) answer {
-		own := slices.Clip(words)
-		if _, is := slices.BinarySearch(here, u.UID); !is {
-			own = append(own, "--"+RecordsFlag)
-		}
-		if end, ok := ctx.Deadline(); ok {
-			own = append(own, "--timeout="+max(time.Until(end)-childMargin, childMargin).String())
-		}
-		return ask(ctx, u, own)
-	}, here, session.Users())
-	for _, a := range all {
-		r.take(a.By, a.Said)
+	users, limit := others(h), delegate.Limit
+	if o.Kill {
+		limit += o.Dwell + o.Grace.Term + o.Grace.Kill
 	}
-	if left > 0 {
-		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d users: %v", left, delegate.ErrTooMany))
+	answers := delegate.Each(users, time.Until(deadline)*(100-reportShare)/100, limit, func(ctx context.Context, uid int) answer {
+		end, _ := ctx.Deadline()
+		most := max(time.Until(end)-childMargin, childMargin)
+		return ask(ctx, uid, append(slices.Clip(words), "--timeout="+most.String()))
+	})
+	for _, uid := range users {
+		r.take(uid, answers[uid])
+	}
+	if left := len(users) - len(answers); left > 0 {
+		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d users: %v", left, delegate.ErrNoTurn))
 	}
 }
 
@@ -60,84 +56,54 @@ type answer struct {
 }
 
 // ask makes the pass of one user.
-func ask(ctx context.Context, u delegate.User, words []string) answer {
-	out, code, err := delegate.Run(ctx, u, words, delegate.MaxAnswer)
-	if err != nil {
-		return answer{err: err}
+func ask(ctx context.Context, uid int, words []string) (a answer) {
+	out, code, err := delegate.Run(ctx, uid, words)
+	// What it has reported before it was killed counts.
+	if unread := delegate.Decode(out, &a.report); err == nil {
+		err = unread
 	}
-	var report Report
-	if err = delegate.Decode(out, &report); err != nil {
-		return answer{err: err}
-	}
-	if code > 1 && len(report.Incomplete) == 0 {
+	if err == nil && code > 1 && len(a.report.Incomplete) == 0 {
 		err = fmt.Errorf("its pass failed (exit code %d)", code)
 	}
-	return answer{report: report, err: err}
+	a.err = err
+	return a
 }
 
-// incomplete notes that a user's pass did not do everything.
-func (r *Report) incomplete(u delegate.User, err error) {
-	r.Incomplete = append(r.Incomplete, fmt.Sprintf("user %s: %v", u.Name, err))
+// errNoReport says that what came is no report.
+var errNoReport = errors.New("its pass did not report")
+
+// take adds the report of a user's pass.
+func (r *Report) take(uid int, a answer) {
+	name := describe.User(uid)
+	for i := range a.report.Findings {
+		f := &a.report.Findings[i]
+		if !slices.Contains(classes(), f.Class) || !slices.Contains(results(), f.Result) {
+			a.err = errNoReport
+			continue
+		}
+		f.UID, f.User = uid, name
+		r.Findings = append(r.Findings, *f)
+	}
+	for _, w := range a.report.Warnings[:min(len(a.report.Warnings), maxForeign)] {
+		r.Warnings = append(r.Warnings, "user "+name+": "+w)
+	}
+	for _, w := range a.report.Incomplete[:min(len(a.report.Incomplete), maxForeign)] {
+		r.Incomplete = append(r.Incomplete, "user "+name+": "+w)
+	}
+	if a.err != nil {
+		r.Incomplete = append(r.Incomplete, fmt.Sprintf("user %s: %v", name, a.err))
+	}
 }
 
-// others lists the users that have processes or cgroups of ours here. A user without either may have records all the
-// same.
+// others lists the users that have processes, cgroups of ours or directories of records here. Those with low numbers, whom root
+// has made, come first: a user may have made up many thousand others (subuid(5)).
 func others(h *machine) []int {
-	uids := slices.Clone(h.Others)
+	uids := append(slices.Clone(h.Others), session.Users()...)
 	for i := range h.Procs {
-		if p := &h.Procs[i]; !p.Dead() && p.UID != h.UID {
+		if p := &h.Procs[i]; !p.Dead() {
 			uids = append(uids, p.UID)
 		}
 	}
 	slices.Sort(uids)
-	return slices.Compact(uids)
+	return slices.DeleteFunc(slices.Compact(uids), func(uid int) bool { return uid == h.UID })
 }
-
-// ForgetAsRoot is Forget, for root: what the users have of the session is removed by children that are these users.
-func ForgetAsRoot(runtime, id string, timeout time.Duration) error {
-	err := Forget(runtime, id)
-	if !errors.Is(err, ErrNoRecord) {
-		return err
-	}
-	all, left := delegate.InTurn(timeout, func(ctx context.Context, u delegate.User) int {
-		_, code, err := delegate.Run(ctx, u, []string{"reap", "--forget=" + id}, delegate.MaxAnswer)
-		if err != nil {
-			code = -1
-		}
-		return code
-	}, session.Users())
-	return forgotten(id, all, left)
-}
-
-// forgotten is the outcome of all the children, who brought their exit codes. Any user may write a record with another one's id. So that one was removed says
-// nothing of the session that is meant, while another user holds it, or could not be asked.
-func forgotten(id string, all []delegate.Answer[int], left int) error {
-	var (
-		errs []error
-		done []string
-	)
-	for _, a := range all {
-		switch a.Said {
-		case 0:
-			done = append(done, a.By.Name)
-		case CodeHeld:
-			errs = append(errs, fmt.Errorf("forget session %s of user %s: it lives, or may: %w", id, a.By.Name, session.ErrHeld))
-		case CodeNoRecord:
-		default:
-			errs = append(errs, fmt.Errorf("forget session %s of user %s: %w (exit code %d)", id, a.By.Name, errNotKnown, a.Said))
-		}
-	}
-	if left > 0 {
-		errs = append(errs, fmt.Errorf("forget session %s of %d users: %w", id, left, delegate.ErrTooMany))
-	}
-	switch {
-	case len(errs) > 0 && len(done) > 0:
-		return fmt.Errorf("%w\nremoved: what user %s had of that id", errors.Join(errs...), strings.Join(done, ", user "))
-	case len(errs)+len(done) == 0:
-		return fmt.Errorf("forget session %s: %w", id, ErrNoRecord)
-	}
-	return errors.Join(errs...)
-}
-
-// errNotKnown says that a user's child did not say what the user has.
-var errNotKnown = errors.New("it is not known whether there is a record")

@@ -23,7 +23,7 @@ const (
 	roleLauncher = "__launch"
 	// roleSweep ends the user's dead sessions beside a session. Nothing follows.
 	roleSweep = "__sweep"
-	// roleDelegated becomes a user, to work in the place of root. Its word is a Delegated; a command and its flags follow.
+	// roleDelegated becomes a user, to work in the place of root. Its word is the user's number; a command and its flags follow.
 	roleDelegated = "__as"
 )
 

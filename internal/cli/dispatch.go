@@ -37,9 +37,9 @@ func run(args []string) int {
 		}
 		return command(own, &role{hand: hand})
 	}
-	if own, as, ok, err := argv.SplitDelegatedArgs(args); ok {
+	if own, uid, ok, err := argv.SplitDelegatedArgs(args); ok {
 		if err == nil {
-			err = delegate.Become(as)
+			err = delegate.Become(uid)
 		}
 		if err != nil {
 			return exit(exitUnread, err)

@@ -89,12 +89,11 @@ func reapCommand(as *role) *cli.Command {
 			&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, Usage: "`DURATION` of repeating SIGKILL before the survivors are named"},
 			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after `DURATION`, whatever was met"},
 			&cli.StringSliceFlag{Name: reap.SpareFlag, Hidden: true},
-			&cli.BoolFlag{Name: reap.RecordsFlag, Hidden: true},
 			&cli.StringFlag{Name: "metrics-file", Usage: "write Prometheus metrics to `FILE`"},
 		},
 		Action: func(c *cli.Context) error {
 			if id := c.String("forget"); id != "" {
-				return forget(strings.ToLower(id), c.Duration("timeout"), as != nil && as.delegated)
+				return forget(strings.ToLower(id))
 			}
 			o, err := reapOptions(c, as != nil && as.delegated)
 			if err != nil {
@@ -105,26 +104,20 @@ func reapCommand(as *role) *cli.Command {
 	}
 }
 
-// forget removes a record that is in the way: its engine is gone, or its pid namespace.
-func forget(id string, timeout time.Duration, delegated bool) error {
-	if os.Getuid() == 0 {
-		return reap.ForgetAsRoot(runtimeDir(), id, timeout)
-	}
+// forget removes a record that is in the way: its engine is gone. Root asks no other users.
+func forget(id string) error {
 	err := reap.Forget(runtimeDir(), id)
-	switch {
-	case delegated && (errors.Is(err, session.ErrHeld) || errors.Is(err, session.ErrUnclear)):
-		return status{reap.CodeHeld, err}
-	case delegated && errors.Is(err, reap.ErrNoRecord):
-		return status{reap.CodeNoRecord, err}
+	if errors.Is(err, reap.ErrNoRecord) && os.Getuid() == 0 {
+		err = fmt.Errorf("%w of root (for another user's: sudo -u USER mcp-tether reap --forget %s)", err, describe.Text(id))
 	}
 	return err
 }
 
 func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o := reap.Options{
-		Delegated: delegated, RecordsOnly: delegated && c.Bool(reap.RecordsFlag), Timeout: c.Duration("timeout"),
+		Delegated: delegated, Timeout: c.Duration("timeout"),
 		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: c.Duration("dwell"), Runtime: runtimeDir(),
-		Reach: reap.Reach{Engine: c.String("engine"), None: c.Bool("no-containers")},
+		Reach: reap.Reach{Engine: c.String("engine"), None: c.Bool("no-containers"), Commandless: delegated},
 		Grace: teardown.Grace{Term: c.Duration("term-grace"), Kill: c.Duration("kill-timeout")},
 	}
 	if c.Args().Present() {

@@ -2,11 +2,14 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"mcp-tether/internal/delegate"
+	"mcp-tether/internal/describe"
 	"mcp-tether/internal/session"
 )
 
@@ -20,21 +23,23 @@ func Others(note func(string)) (all []Session) {
 		all    []Session
 		unread []string
 	}
-	answers, left := delegate.InTurn(othersDeadline, func(ctx context.Context, u delegate.User) (a answer) {
+	users := slices.DeleteFunc(session.Users(), func(uid int) bool { return uid == 0 })
+	answers := delegate.Each(users, othersDeadline, othersDeadline, func(ctx context.Context, uid int) (a answer) {
 		var err error
-		if a.all, a.unread, err = listAs(ctx, u); err != nil {
+		if a.all, a.unread, err = listAs(ctx, uid); err != nil {
 			a.unread = []string{err.Error()}
 		}
 		return a
-	}, session.Users())
-	if left > 0 {
-		note(fmt.Sprintf("%d users: %v", left, delegate.ErrTooMany))
+	})
+	if left := len(users) - len(answers); left > 0 {
+		note(fmt.Sprintf("%d users: %v", left, delegate.ErrNoTurn))
 	}
-	for _, a := range answers {
-		for _, w := range a.Said.unread[:min(len(a.Said.unread), maxUnread)] {
-			note("user " + a.By.Name + ": " + w)
+	for _, uid := range users {
+		a := answers[uid]
+		for _, w := range a.unread[:min(len(a.unread), maxUnread)] {
+			note("user " + describe.User(uid) + ": " + w)
 		}
-		all = append(all, a.Said.all...)
+		all = append(all, a.all...)
 	}
 	return all
 }
@@ -43,8 +48,8 @@ func Others(note func(string)) (all []Session) {
 const maxUnread = 20
 
 // listAs reads the living sessions of another user, and what that user could not read.
-func listAs(ctx context.Context, u delegate.User) (all []Session, unread []string, err error) {
-	out, _, err := delegate.Run(ctx, u, []string{"ps", "--json", "--tree"}, delegate.MaxAnswer)
+func listAs(ctx context.Context, uid int) (all []Session, unread []string, err error) {
+	out, _, err := delegate.Run(ctx, uid, []string{"ps", "--json", "--tree"})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,7 +61,7 @@ func listAs(ctx context.Context, u delegate.User) (all []Session, unread []strin
 		return nil, nil, err
 	}
 	for i := range answer.Sessions {
-		answer.Sessions[i].UID = u.UID
+		answer.Sessions[i].UID = uid
 	}
 	// An id becomes a word of a command line.
 	all = slices.DeleteFunc(answer.Sessions, func(l Session) bool { return !session.ValidID(l.ID) })
@@ -66,38 +71,32 @@ func listAs(ctx context.Context, u delegate.User) (all []Session, unread []strin
 // StopAs is stop, for sessions of several users: each is asked by a child that is its user. So a record that names
 // another user's process for a supervisor has no more power than the user that wrote it.
 func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
-	var (
-		own    []Session
-		users  []int
-		byUser = map[int][]Session{}
-	)
+	byUser := map[int][]Session{}
 	for _, l := range sessions {
-		if l.UID == uid {
-			own = append(own, l)
-			continue
-		}
-		users, byUser[l.UID] = append(users, l.UID), append(byUser[l.UID], l)
+		byUser[l.UID] = append(byUser[l.UID], l)
 	}
-	done := make(chan []Stopped, 1)
+	done, own := make(chan []Stopped, 1), byUser[uid]
 	go func() { done <- stop(own, timeout) }()
+	delete(byUser, uid)
+	users := slices.Sorted(maps.Keys(byUser))
 	// A child ends a little later than it waits.
-	others, _ := delegate.InTurn(timeout+othersDeadline, func(ctx context.Context, u delegate.User) []Stopped {
-		return stopAs(ctx, u, byUser[u.UID], timeout)
-	}, users)
+	total := timeout + othersDeadline
+	others := delegate.Each(users, total, total, func(ctx context.Context, u int) []Stopped {
+		return stopAs(ctx, u, byUser[u], timeout)
+	})
 	out := <-done
-	for _, a := range others {
-		out = append(out, a.Said...)
-		delete(byUser, a.By.UID)
-	}
 	for _, u := range users {
-		out = append(out, notStopped(byUser[u], delegate.ErrTooMany)...)
-		delete(byUser, u)
+		stopped, asked := others[u]
+		if !asked {
+			stopped = notStopped(byUser[u], delegate.ErrNoTurn)
+		}
+		out = append(out, stopped...)
 	}
 	return out
 }
 
 // stopAs stops sessions of another user. What that user says of other sessions is ignored.
-func stopAs(ctx context.Context, u delegate.User, sessions []Session, timeout time.Duration) []Stopped {
+func stopAs(ctx context.Context, uid int, sessions []Session, timeout time.Duration) []Stopped {
 	if end, ok := ctx.Deadline(); ok { // It must still answer.
 		timeout = min(timeout, max(time.Until(end)-othersDeadline/10, 0))
 	}
@@ -105,7 +104,7 @@ func stopAs(ctx context.Context, u delegate.User, sessions []Session, timeout ti
 	for _, l := range sessions {
 		words = append(words, l.ID)
 	}
-	out, code, err := delegate.Run(ctx, u, words, delegate.MaxAnswer)
+	out, code, err := delegate.Run(ctx, uid, words)
 	var answer struct {
 		Stopped []Stopped `json:"stopped"`
 	}
@@ -113,19 +112,19 @@ func stopAs(ctx context.Context, u delegate.User, sessions []Session, timeout ti
 		err = delegate.Decode(out, &answer)
 	}
 	if err != nil {
-		return notStopped(sessions, fmt.Errorf("ask as user %s (exit code %d): %w", u.Name, code, err))
+		return notStopped(sessions, fmt.Errorf("ask as user %s (exit code %d): %w", describe.User(uid), code, err))
 	}
-	var all []Stopped
-	for _, l := range sessions {
-		i := slices.IndexFunc(answer.Stopped, func(s Stopped) bool { return s.ID == l.ID })
-		if i < 0 {
-			all = append(all, notStopped([]Session{l}, delegate.ErrSilent)...)
-			continue
+	all := notStopped(sessions, errSilent)
+	for i := range all {
+		if n := slices.IndexFunc(answer.Stopped, func(s Stopped) bool { return s.ID == all[i].ID }); n >= 0 {
+			all[i] = answer.Stopped[n]
 		}
-		all = append(all, answer.Stopped[i])
 	}
 	return all
 }
+
+// errSilent says that a child has said nothing of a session.
+var errSilent = errors.New("it did not answer")
 
 // notStopped says of all sessions why they could not be asked.
 func notStopped(sessions []Session, err error) []Stopped {
