@@ -314,3 +314,22 @@ func TestReapAndHungFileSystem(t *testing.T) {
 		s.swept()
 	})
 }
+
+// A pass that has ended something says so in time, whatever its history is on.
+func TestReapAndHungHistory(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	const gone = "/tmp/gone"
+	mountHung(t, gone, true)
+	leftover := startInnocent(t, 0)
+	outgrow(t)
+	forge(t, 0, "/run/mcp-tether", nil, leftover.pid)
+	c := caller{env: []string{"HOME=/nonexistent", "XDG_STATE_HOME=" + gone}}
+	if o := c.run(t, "reap", "--kill", "--no-containers", "--term-grace=100ms", "--timeout=3s"); o.code != 0 || !strings.Contains(o.stdout, "ended") {
+		t.Errorf("exit code %d: %s%s", o.code, o.stdout, o.stderr)
+	}
+	if leftover.answers() == nil {
+		t.Error("what is left lives")
+	}
+}

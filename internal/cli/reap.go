@@ -236,8 +236,10 @@ func reapPass(c *cli.Context, o reap.Options) error {
 	}()
 	select {
 	case r := <-done:
+		err := reapReport(c, r.report, r.err)
+		// It is told by then what became of everything, whatever holds up the history.
 		reap.Tell(r.report.Findings)
-		return reapReport(c, r.report, r.err)
+		return err
 	case <-time.After(c.Duration("timeout")):
 		return status{exitUnread, fmt.Errorf("gave up after %v: a process or file could not be read in time", c.Duration("timeout"))}
 	}
