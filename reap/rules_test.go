@@ -120,11 +120,11 @@ func TestFindOtherNamespace(t *testing.T) {
 		"no cgroup":             {func(*machine, *storedSession) {}, true},
 		"an empty cgroup":       {func(h *machine, _ *storedSession) { inLeaf(h) }, true},
 		"a process in its leaf": {func(h *machine, _ *storedSession) { inLeaf(h, 10) }, false},
-		"no boot is named":      {func(h *machine, s *storedSession) { s.Host.Boot = "" }, false},
-		"containers are noted": {func(h *machine, s *storedSession) {
+		"no boot is named":      {func(_ *machine, s *storedSession) { s.Host.Boot = "" }, false},
+		"containers are noted": {func(_ *machine, s *storedSession) {
 			s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: "a"})
 		}, false},
-		"its journal is torn": {func(h *machine, s *storedSession) { s.Torn = errors.New("torn") }, false},
+		"its journal is torn": {func(_ *machine, s *storedSession) { s.Torn = errors.New("torn") }, false},
 	} {
 		h := table(t, "10 1 5 node s")
 		s := h.dead(10)
