@@ -111,8 +111,8 @@ func (h *machine) ask(r *proc.Reader) {
 		return elsewhere || !all, of
 	}
 	h.Inside = func(pid int) bool {
-		ns, err := evidence.PIDNamespace(pid)
-		return err == nil && ns == h.PIDNS
+		ns, err := proc.Readlink(proc.Path(pid, "ns/pid"))
+		return err == nil && ns == fmt.Sprintf("pid:[%d]", h.PIDNS)
 	}
 	h.Holder = func(in evidence.Stdin) int {
 		if holders := in.Holders(pids); len(holders) > 0 {

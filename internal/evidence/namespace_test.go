@@ -17,13 +17,12 @@ func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 func TestNamespacesOfAnotherUser(t *testing.T) {
 	testkit.Need(t, testkit.Namespaces)
 	k := testkit.Start(t, "closed", 0, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
-	if line := k.Line(); line != "false false\n" {
+	if line := k.Line(); line != "false\n" {
 		t.Errorf("answered: %q", line)
 	}
 }
 
 var _ = testkit.Role("closed", func() {
-	_, pid := PIDNamespace(os.Getppid())
-	_, network := sameNetwork(os.Getppid())
-	testkit.Say(fmt.Sprint(pid == nil, network == nil))
+	_, err := sameNetwork(os.Getppid())
+	testkit.Say(fmt.Sprint(err == nil))
 })

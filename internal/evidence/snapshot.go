@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"mcp-tether/internal/proc"
 )
 
@@ -120,18 +118,4 @@ func unlessUnknown(err error) error {
 		return err
 	}
 	return nil
-}
-
-// PIDNamespace reads the pid namespace of a process. It may fail for a process of another user.
-func PIDNamespace(pid int) (uint64, error) {
-	var st unix.Stat_t
-	err := unix.Stat(proc.Path(pid, "ns/pid"), &st)
-	// Where one may not look, Linux 5.10.262 forgets the error. Its link then leads to its own directory.
-	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		err = unix.EACCES
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read the pid namespace of %d: %w", pid, err)
-	}
-	return st.Ino, nil
 }
