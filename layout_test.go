@@ -225,6 +225,8 @@ func byPath() map[string]string {
 		"internal/session.Users/kernel.OpenDir":         names,
 		"cgroup.Find/kernel.Read":                       kernel,
 		"cgroup.Current/kernel.Read":                    kernel,
+		"cgroup.walk/filepath.WalkDir":                  names + ", or to the user of this pass. A cgroup is no link",
+		"cgroup.walk/unix.Lstat":                        "whose a cgroup is; it is opened by itself",
 		"cgroup.where/kernel.Read":                      kernel,
 		"cgroup.openCgroup/kernel.OpenPath":             "no part of the path is a link, and what is opened is a cgroup",
 		"internal/clients.ownDir/unix.Stat":             own,

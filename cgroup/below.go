@@ -10,25 +10,22 @@ import (
 	"mcp-tether/internal/kernel"
 )
 
-// Cgroups below a leaf are reached from directory to directory, by descriptor. A server may nest them until no path
-// name is long enough for the deepest.
+// maxDepth bounds how many levels of cgroups are looked through, and with it how many descriptors are open for that.
+const maxDepth = 64
 
-// maxDepth bounds how deep below looks, and with it how many descriptors it has open at a time.
-const maxDepth = 256
-
-// errTooDeep says that the cgroups below a leaf are nested deeper than maxDepth.
+// errTooDeep says that cgroups are nested deeper than maxDepth.
 var errTooDeep = errors.New("nested too deep")
 
-// below calls visit for the cgroups below the leaf, with a descriptor of each. Cgroups that vanish meanwhile are
-// skipped.
-func (l *Leaf) below(visit func(dir int) error) error {
+// below calls visit for the cgroups below the leaf, the deepest first: with a descriptor of each and of the cgroup that it is in.
+// Cgroups that vanish meanwhile are skipped.
+func (l *Leaf) below(visit func(up int, name string, dir int) error) error {
 	if err := belowDir(l.fd, maxDepth, visit); err != nil {
 		return fmt.Errorf("look below cgroup %s: %w", l.Dir, err)
 	}
 	return nil
 }
 
-func belowDir(dir, depth int, visit func(dir int) error) error {
+func belowDir(dir, depth int, visit func(up int, name string, dir int) error) error {
 	names, err := children(dir)
 	if err != nil {
 		return err
@@ -39,7 +36,9 @@ func belowDir(dir, depth int, visit func(dir int) error) error {
 	for _, name := range names {
 		child, err := openDir(dir, name)
 		if err == nil {
-			err = errors.Join(visit(child), belowDir(child, depth-1, visit))
+			if err = belowDir(child, depth-1, visit); err == nil || vanished(err) {
+				err = visit(dir, name, child)
+			}
 			unix.Close(child)
 		}
 		if err != nil && !vanished(err) {
@@ -52,44 +51,40 @@ func belowDir(dir, depth int, visit func(dir int) error) error {
 // vanished reports whether the error says that a cgroup was removed.
 func vanished(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) }
 
-// Remove removes the leaf and the cgroups below it, however deep. A leaf that is gone is no error; EBUSY means that a
-// process is still in it. Then nothing below it is removed either: an empty cgroup may be that of another living session.
+// Remove removes the leaf and the cgroups below it. A leaf that is gone is no error; EBUSY means that a process is still in
+// it. Then nothing below it is removed either: an empty cgroup may be that of another living session.
 func (l *Leaf) Remove() error {
-	l.stepBack()
 	// As a rule nothing is below it, and nothing need be opened.
-	if err := l.removeSelf(); err == nil || vanished(err) {
-		return nil
-	}
-	var below error
-	for populated, unknown := l.Populated(); !populated || unknown != nil; {
-		deeper, err := l.removeDeepest()
-		if err != nil && !vanished(err) {
-			below = fmt.Errorf("remove cgroup below %s: %w", l.Dir, err)
-			break
-		}
-		if !deeper {
-			break
-		}
-	}
-	// If the cgroups below could not be listed, there may still be none.
 	err := l.removeSelf()
 	if err == nil || vanished(err) {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("remove cgroup %s: %w", l.Dir, err), below)
+	if populated, unknown := l.Populated(); !populated || unknown != nil {
+		below := l.below(func(up int, name string, _ int) error { return unix.Unlinkat(up, name, unix.AT_REMOVEDIR) })
+		// If the cgroups below could not be listed, there may still be none.
+		if err = l.removeSelf(); err == nil || vanished(err) {
+			return nil
+		}
+		err = errors.Join(err, below)
+	}
+	return fmt.Errorf("remove cgroup %s: %w", l.Dir, err)
 }
 
 // RemoveSoon is Remove, tried again each millisecond: the kernel takes a moment to let go of a leaf whose last process has just
-// ended. It waits on the calling thread, because package time would hand the work to another one, which cannot always be had.
+// ended.
 func (l *Leaf) RemoveSoon(tries int) (err error) {
 	for range tries {
 		if err = l.Remove(); err == nil {
 			return nil
 		}
-		_ = unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
+		pause()
 	}
 	return err
 }
+
+// pause waits for a millisecond, on the calling thread: package time would hand the work to another one, which cannot always be
+// had.
+func pause() { _ = unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil) }
 
 // removeSelf removes the leaf from the cgroup above it.
 func (l *Leaf) removeSelf() error {
@@ -113,46 +108,6 @@ func (l *Leaf) inPlace() error {
 		err = unix.ENOENT
 	}
 	return err
-}
-
-// removeDeepest goes down to a cgroup with nothing below it and removes that and its siblings, and reports whether there
-// was one.
-func (l *Leaf) removeDeepest() (found bool, err error) {
-	dir, err := unix.FcntlInt(uintptr(l.fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return false, err
-	}
-	defer func() { unix.Close(dir) }()
-	for {
-		names, err := children(dir)
-		if err != nil || len(names) == 0 {
-			return false, err
-		}
-		next := -1
-		for _, name := range names {
-			if err = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); err == nil {
-				found = true
-				continue
-			}
-			if next < 0 && !vanished(err) {
-				next, err = openDir(dir, name)
-				if err != nil {
-					return found, err
-				}
-				below, err := children(next)
-				if err != nil || len(below) == 0 {
-					// A process is in it.
-					unix.Close(next)
-					return found, errors.Join(err, unix.EBUSY)
-				}
-			}
-		}
-		if next < 0 {
-			return found, nil
-		}
-		unix.Close(dir)
-		dir = next
-	}
 }
 
 func openDir(dir int, name string) (int, error) {

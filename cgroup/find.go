@@ -3,7 +3,9 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,43 +17,36 @@ import (
 // Found is a leaf that Find found.
 type Found struct {
 	Dir string
+	// ID is what follows Prefix in its name.
+	ID string
 	// Made is when it was created, and UID the user that created it.
 	Made time.Time
 	UID  int
 }
 
-// Bounds of the search through a hierarchy: in cgroups of one user, and in levels.
-const (
-	maxCgroups = 100_000
-	maxLevels  = 64
-)
-
 // ErrNotSearched says that Find has not looked everywhere.
 var ErrNotSearched = errors.New("not all cgroups were searched for leaves")
 
-// errTooMany is one reason for that; errTooDeep is another.
-var errTooMany = errors.New("a user has too many")
-
-// Find searches the hierarchy that this process can see for cgroups whose name begins with prefix. It does not look
-// below those. The error is ErrNone without cgroup v2. Any other one comes with what was found.
-func Find(prefix string) ([]Found, error) {
+// Find searches the hierarchy that this process can see for the leaves of sessions. is tells their ids. It does not look below a
+// leaf, nor below what was given to a user that is neither root nor this one, which is the word of that user. others are these
+// users, with repetitions. The error is ErrNone without cgroup v2. Any other one comes with what was found.
+func Find(is func(id string) bool) (leaves []Found, others []int, err error) {
 	mounts, err := kernel.Read("/proc/self/mountinfo", nil)
 	if err != nil {
-		return nil, notSearched(err)
+		return nil, nil, notSearched(err)
 	}
 	roots := mountPoints(mounts)
 	if len(roots) == 0 {
-		return nil, ErrNone
+		return nil, nil, ErrNone
 	}
 	top, err := openCgroup(roots[0])
 	if err != nil {
-		return nil, fmt.Errorf("look for cgroups below %s: %w", roots[0], notSearched(err))
+		return nil, nil, fmt.Errorf("look for cgroups below %s: %w", roots[0], notSearched(err))
 	}
-	var st unix.Stat_t
-	_ = unix.Fstat(top, &st)
-	s := search{prefix: prefix, top: int(st.Uid), most: maxCgroups, seen: map[int]int{}}
-	s.below(top, roots[0], maxLevels, s.top)
-	return s.out, s.err
+	unix.Close(top)
+	s := search{is: is, uid: os.Getuid()}
+	s.walk(roots[0])
+	return s.leaves, s.others, s.err
 }
 
 // mountPoints lists where cgroup v2 is mounted.
@@ -65,20 +60,50 @@ func mountPoints(mountinfo []byte) []string {
 	return out
 }
 
-// search is one search through a hierarchy.
+// search is one search through a hierarchy, for a user.
 type search struct {
-	prefix string
-	top    int         // owner of the hierarchy
-	most   int         // how many cgroups of one user are looked at
-	seen   map[int]int // how many have been, by user
-	out    []Found
+	is     func(id string) bool
+	uid    int
+	leaves []Found
+	others []int
 	err    error
 }
 
-// cut notes that something of a user's was not looked at, and why. Another user than root has no leaf there.
-func (s *search) cut(whose int, why error) {
-	err, uid := notSearched(why), os.Getuid()
-	if errors.Is(err, ErrNotSearched) && (uid == 0 || whose == uid || whose == s.top) {
+// walk looks below a directory. A directory that cannot be read hides no others.
+func (s *search) walk(top string) {
+	_ = filepath.WalkDir(top, func(dir string, entry fs.DirEntry, err error) error {
+		if entry == nil || err == nil && (!entry.IsDir() || dir == top) {
+			s.cut(err)
+			return nil
+		}
+		var st unix.Stat_t
+		if err == nil {
+			err = unix.Lstat(dir, &st)
+		}
+		if err == nil && strings.Count(dir[len(top):], "/") > maxDepth {
+			err = errTooDeep
+		}
+		if err != nil {
+			s.cut(err)
+			return fs.SkipDir
+		}
+		owner := int(st.Uid)
+		id, ours := strings.CutPrefix(entry.Name(), Prefix)
+		switch {
+		case ours && s.is(id):
+			s.leaves = append(s.leaves, Found{Dir: dir, ID: id, Made: time.Unix(st.Mtim.Unix()), UID: owner})
+			return fs.SkipDir
+		case owner != 0 && owner != s.uid:
+			s.others = append(s.others, owner)
+			return fs.SkipDir
+		}
+		return nil
+	})
+}
+
+// cut notes that something was not looked at, and why.
+func (s *search) cut(why error) {
+	if err := notSearched(why); errors.Is(err, ErrNotSearched) {
 		s.err = err
 	}
 }
@@ -86,51 +111,8 @@ func (s *search) cut(whose int, why error) {
 // notSearched makes an error ErrNotSearched unless it hides no leaf. A cgroup that is gone has none, and one that is closed
 // to this user has none of this user's.
 func notSearched(why error) error {
-	if IsGone(why) || errors.Is(why, unix.EACCES) {
+	if why == nil || IsGone(why) || errors.Is(why, unix.EACCES) {
 		return why
 	}
 	return fmt.Errorf("%w: %w", ErrNotSearched, why)
-}
-
-// below looks below an open directory, which it closes. A user to whom a part of the hierarchy was given owns all that is
-// there. So none can use up what others are granted.
-func (s *search) below(fd int, dir string, levels, owner int) {
-	defer unix.Close(fd)
-	names, err := children(fd)
-	if err != nil {
-		s.cut(owner, err)
-		return
-	}
-	if levels == 0 {
-		if len(names) > 0 {
-			s.cut(owner, errTooDeep)
-		}
-		return
-	}
-	for _, name := range names {
-		var st unix.Stat_t
-		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			s.cut(owner, err)
-			continue
-		}
-		whose := owner
-		if owner == s.top {
-			whose = int(st.Uid)
-		}
-		if s.seen[whose]++; s.seen[whose] > s.most {
-			s.cut(whose, errTooMany)
-			continue
-		}
-		sub := dir + "/" + name
-		if strings.HasPrefix(name, s.prefix) {
-			s.out = append(s.out, Found{sub, time.Unix(st.Mtim.Unix()), int(st.Uid)})
-			continue
-		}
-		next, err := openDir(fd, name)
-		if err != nil {
-			s.cut(whose, err)
-			continue
-		}
-		s.below(next, sub, levels-1, whose)
-	}
 }

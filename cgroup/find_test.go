@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -15,71 +14,43 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// found lists what Find finds below dir, by name.
-func found(t *testing.T, dir, prefix string) map[string]Found {
+// walked is a search for leaves below a directory.
+func walked(t *testing.T, dir string) search {
 	t.Helper()
-	all, err := Find(prefix)
-	if err != nil {
-		t.Fatal(err)
+	s := search{is: func(id string) bool { return id != "other" }, uid: os.Getuid()}
+	s.walk(dir)
+	for i := range s.leaves {
+		s.leaves[i].Dir = strings.TrimPrefix(s.leaves[i].Dir, dir+"/")
 	}
-	out := map[string]Found{}
-	for _, f := range all {
-		if rel, ok := strings.CutPrefix(f.Dir, dir+"/"); ok {
-			out[rel] = f
-		}
-	}
-	return out
+	return s
 }
 
 func TestFind(t *testing.T) {
+	l := newLeaf(t)
 	began := time.Now().Add(-time.Second) // file systems stamp by a coarser clock
-	top := parent(t)
-	prefix := fmt.Sprintf("find-%d-", os.Getpid())
-	var made []string
-	t.Cleanup(func() {
-		for _, dir := range slices.Backward(made) {
-			if err := unix.Rmdir(dir); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	for _, name := range []string{
-		prefix + "a", prefix + "a/" + prefix + "nested", "x" + prefix + "other", "x" + prefix + "other/deep", "x" + prefix + "other/deep/" + prefix + "b",
-	} {
-		if err := os.Mkdir(top+"/"+name, 0o755); err != nil {
+	id := fmt.Sprintf("test-find-%d", os.Getpid())
+	for _, name := range []string{"/scope", "/scope/" + Prefix + id, "/scope/" + Prefix + id + "/" + Prefix + id, "/" + Prefix + "other", "/" + id} {
+		if err := os.Mkdir(l.Dir+name, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		made = append(made, top+"/"+name)
 	}
-	got := found(t, top, prefix)
-	want := []string{prefix + "a", "x" + prefix + "other/deep/" + prefix + "b"}
-	if len(got) != len(want) {
-		t.Errorf("%v, want %v", got, want)
+	want := l.Dir + "/scope/" + Prefix + id
+	all, _, err := Find(func(i string) bool { return i == id })
+	if err != nil || len(all) != 1 || all[0].Dir != want || all[0].ID != id || all[0].UID != os.Getuid() {
+		t.Fatalf("%+v, %v", all, err)
 	}
-	for _, name := range want {
-		f, ok := got[name]
-		if !ok || f.Made.Before(began) || f.Made.After(time.Now().Add(time.Second)) {
-			t.Errorf("%s: %+v", name, f)
-		}
-	}
-}
-
-// A leaf that is used does not look younger or older than it is.
-func TestFindMade(t *testing.T) {
-	l := newLeaf(t)
-	name := l.Dir[strings.LastIndexByte(l.Dir, '/')+1:]
-	before := found(t, parent(t), name)[name].Made
-	c := l.start(t)
-	after := found(t, parent(t), name)[name].Made
-	if !after.Equal(before) {
-		t.Errorf("made %v, with a process in it %v", before, after)
+	// A leaf that is used does not look younger or older than it is.
+	c := (&Leaf{Dir: want}).start(t)
+	again, _, err := Find(func(i string) bool { return i == id })
+	if err != nil || len(again) != 1 || again[0] != all[0] || again[0].Made.Before(began) || again[0].Made.After(time.Now().Add(time.Second)) {
+		t.Errorf("%+v, %v; before %+v", again, err, all)
 	}
 	c.in.Close()
 	_ = c.cmd.Wait()
 }
 
 func TestFindNothing(t *testing.T) {
-	all, err := Find("no cgroup has such a name")
+	all, _, err := Find(func(string) bool { return false })
 	if errors.Is(err, ErrNone) {
 		testkit.Lacks(t, testkit.Cgroup, true, "cgroup v2")
 	}
@@ -88,102 +59,68 @@ func TestFindNothing(t *testing.T) {
 	}
 }
 
-// Deep and wide hierarchies end the search, not the program.
+// A deep hierarchy ends the search, not the program. A name may be as short as can be.
 func TestSearchBounded(t *testing.T) {
 	dir := t.TempDir()
-	deep := dir
-	for range maxLevels + 5 {
-		deep += "/d"
-		if err := os.Mkdir(deep, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, at := range []string{dir + "/d/d", deep} {
-		if err := os.Mkdir(at+"/want", 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := searched(t, dir, maxCgroups)
-	if len(s.out) != 1 || s.out[0].Dir != dir+"/d/d/want" || !errors.Is(s.err, ErrNotSearched) {
-		t.Errorf("too deep: %v, %v", s.out, s.err)
-	}
-	if err := os.RemoveAll(dir + "/d/d/d"); err != nil {
+	deep := dir + strings.Repeat("/d", maxDepth-1)
+	if err := os.MkdirAll(deep+"/d/"+Prefix+"lost", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if s = searched(t, dir, 3); len(s.out) != 1 || s.err != nil {
-		t.Errorf("just as much as the limit: %v, %v", s.out, s.err)
+	for _, at := range []string{dir + "/d/d/", deep + "/"} {
+		if err := errors.Join(os.Mkdir(at+Prefix+"want", 0o700), os.Mkdir(at+Prefix+"other", 0o700), os.Mkdir(at+Prefix, 0o700)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if s = searched(t, dir, 2); len(s.out) > 0 || !errors.Is(s.err, ErrNotSearched) {
-		t.Errorf("more than the limit: %v, %v", s.out, s.err)
+	if s := walked(t, dir); len(s.leaves) != 4 || !errors.Is(s.err, ErrNotSearched) {
+		t.Errorf("too deep: %v, %v", s.leaves, s.err)
+	}
+	if err := os.RemoveAll(deep + "/d"); err != nil {
+		t.Fatal(err)
+	}
+	if s := walked(t, dir); len(s.leaves) != 4 || s.err != nil {
+		t.Errorf("%v, %v", s.leaves, s.err)
 	}
 }
 
-// However many cgroups a user makes, those of other users are found, and it is said that some were not looked at. What is
-// below a user's cgroup counts for that user, whoever owns it.
+// However much a user makes, root looks below nothing that is another user's. It learns that there is something.
 func TestSearchOfManyUsers(t *testing.T) {
 	testkit.Need(t, testkit.Root)
-	const most = 8
 	dir := t.TempDir()
-	for user := range 3 {
-		below := fmt.Sprintf("%s/%d", dir, user)
-		for n := range most {
-			name := fmt.Sprintf("%s/%d/want", below, n)
-			if err := errors.Join(os.MkdirAll(name, 0o700), os.Chown(path.Dir(name), 2000+n, 2000+n), os.Chown(below, 1000+user, 1000+user)); err != nil {
-				t.Fatal(err)
-			}
-			if user == 1 {
-				break // a small one between two large ones
-			}
+	for user, name := range map[int]string{1000: "/a", 1001: "/b/c", 1002: "/b/" + Prefix + "want"} {
+		if err := errors.Join(os.MkdirAll(dir+name+"/"+Prefix+"theirs", 0o700), os.Chown(dir+name, user, user)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	s := searched(t, dir, most)
-	if !slices.ContainsFunc(s.out, func(f Found) bool { return f.Dir == dir+"/1/0/want" }) || !errors.Is(s.err, ErrNotSearched) {
-		t.Errorf("%v, %v", s.out, s.err)
+	s := walked(t, dir)
+	slices.Sort(s.others)
+	if s.err != nil || !slices.Equal(s.others, []int{1000, 1001}) || len(s.leaves) != 1 || s.leaves[0].UID != 1002 {
+		t.Errorf("%+v", s)
 	}
-	if s = searched(t, dir, 100); len(s.out) != 2*most+1 || s.err != nil {
-		t.Errorf("below the limit: %v, %v", s.out, s.err)
+	own := search{is: s.is, uid: 1000}
+	if own.walk(dir); len(own.leaves) != 2 {
+		t.Errorf("the pass of a user: %+v", own)
 	}
 }
 
 // What cannot be opened for want of a descriptor is not looked at, and that is said. What is gone by now is no matter.
 func TestSearchWithoutDescriptors(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(dir+"/a/b/c/d/want", 0o700); err != nil {
+	if err := os.MkdirAll(dir+"/a/b/"+Prefix+"want", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := search{prefix: "want", top: os.Getuid(), most: maxCgroups, seen: map[int]int{}}
-	top := opened(t, dir)
-	testkit.WithFiles(t, uint64(top+3), func() { s.below(top, dir, maxLevels, s.top) })
-	if len(s.out) > 0 || !errors.Is(s.err, ErrNotSearched) || !errors.Is(s.err, unix.EMFILE) {
-		t.Errorf("%v, %v", s.out, s.err)
+	var s search
+	testkit.WithFiles(t, 0, func() { s = walked(t, dir) })
+	if len(s.leaves) > 0 || !errors.Is(s.err, ErrNotSearched) || !errors.Is(s.err, unix.EMFILE) {
+		t.Errorf("%v, %v", s.leaves, s.err)
 	}
-	if s = searched(t, dir, maxCgroups); len(s.out) != 1 || s.err != nil {
-		t.Errorf("the control: %v, %v", s.out, s.err)
+	if s = walked(t, dir); len(s.leaves) != 1 || s.err != nil {
+		t.Errorf("the control: %v, %v", s.leaves, s.err)
 	}
-	s.err = nil
 	for _, harmless := range []error{unix.ENOENT, unix.ENODEV, unix.EACCES} {
-		if s.cut(s.top, fmt.Errorf("open: %w", harmless)); s.err != nil {
+		if s.cut(fmt.Errorf("open: %w", harmless)); s.err != nil {
 			t.Error(s.err)
 		}
 	}
-}
-
-// searched is a search below a directory.
-func searched(t *testing.T, dir string, most int) search {
-	t.Helper()
-	s := search{prefix: "want", top: os.Getuid(), most: most, seen: map[int]int{}}
-	s.below(opened(t, dir), dir, maxLevels, s.top)
-	return s
-}
-
-// opened opens a directory for search, which closes it.
-func opened(t *testing.T, dir string) int {
-	t.Helper()
-	fd, err := openDir(unix.AT_FDCWD, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fd
 }
 
 func TestMountPoints(t *testing.T) {

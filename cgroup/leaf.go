@@ -7,7 +7,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,8 +25,7 @@ type Leaf struct {
 	held map[string]int
 }
 
-// Current finds the directory of the cgroup that this process is in, or was before it stepped aside (Limit). The error is ErrNone
-// without cgroup v2.
+// Current finds the directory of the cgroup that this process is in. The error is ErrNone without cgroup v2.
 func Current() (string, error) {
 	mounts, err := kernel.Read("/proc/self/mountinfo", nil)
 	if err != nil {
@@ -37,11 +35,7 @@ func Current() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := findDir(mounts, self)
-	if strings.HasPrefix(path.Base(dir), asidePrefix) {
-		dir = path.Dir(dir)
-	}
-	return dir, err
+	return findDir(mounts, self)
 }
 
 // Create makes the leaf parent/name and opens it. Errors: EACCES, EPERM or EROFS where the hierarchy is not delegated
@@ -160,8 +154,11 @@ func (l *Leaf) Expel(pid int) error {
 	if strings.Contains(below, "/"+Prefix) {
 		return ErrOthers
 	}
-	l.stepBack() // The cgroup above takes no process as long as it hands on controllers.
-	return kernel.WriteAt(l.up, "cgroup.procs", strconv.Itoa(pid))
+	err := kernel.WriteAt(l.up, "cgroup.procs", strconv.Itoa(pid))
+	if errors.Is(err, unix.EBUSY) { // It hands on controllers.
+		err = kernel.WriteAt(l.up, aside+"/cgroup.procs", strconv.Itoa(pid))
+	}
+	return err
 }
 
 // OnlyOthers reports whether all that is in the leaf is known to be in the leaves of other sessions below it. It asks the cgroups
@@ -222,11 +219,8 @@ func (l *Leaf) Freeze(on bool) error {
 	return err
 }
 
-// frozenPause and frozenTries bound the wait for the freezer, which stops each process at its next return to user space.
-const (
-	frozenPause = time.Millisecond
-	frozenTries = 100
-)
+// frozenTries bounds the wait for the freezer, which stops each process at its next return to user space, in milliseconds.
+const frozenTries = 100
 
 // AwaitFrozen waits until every process in the leaf and below stands still, and reports whether they do.
 func (l *Leaf) AwaitFrozen() bool {
@@ -238,7 +232,7 @@ func (l *Leaf) AwaitFrozen() bool {
 		if bytes.Contains(b, []byte("frozen 1")) {
 			return true
 		}
-		time.Sleep(frozenPause)
+		pause()
 	}
 	return false
 }
@@ -263,13 +257,10 @@ func (l *Leaf) Procs() ([]int, error) {
 		return nil, err
 	}
 	out := appendPIDs(nil, own)
-	err = l.below(func(dir int) error {
+	err = l.below(func(_ int, _ string, dir int) error {
 		b, err := kernel.ReadAt(dir, "cgroup.procs", nil)
-		if err != nil {
-			return err
-		}
 		out = appendPIDs(out, b)
-		return nil
+		return err
 	})
 	return out, err
 }
@@ -282,7 +273,7 @@ func (l *Leaf) Foreign() bool {
 		return true
 	}
 	found := false
-	err = l.below(func(dir int) error {
+	err = l.below(func(_ int, _ string, dir int) error {
 		b, err := kernel.ReadAt(dir, "cgroup.procs", nil)
 		found = found || hasZero(b)
 		return err

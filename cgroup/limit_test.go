@@ -89,78 +89,45 @@ func written(t *testing.T, file string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// Processes that are alone step aside, so that the leaf has limits, and are back when the leaf is gone.
-func TestLimitStepsAside(t *testing.T) {
+// A leaf has limits where the cgroup above may hand the controller on: not beside processes. What is kept then goes aside.
+func TestLimit(t *testing.T) {
 	dir, limit := limitable(t)
-	pid := rest(t, dir)
+	beside := rest(t, dir)
 	l, err := Create(dir, Prefix+"0011223344556677")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := l.Limit([]Limit{limit}, nil); !errors.Is(err, ErrLimits) || !strings.Contains(err.Error(), strconv.Itoa(pid)) {
-		t.Errorf("beside a process of others: %v", err)
+	if err := l.Limit([]Limit{limit}); !errors.Is(err, ErrLimits) || !strings.Contains(err.Error(), "also holds processes") {
+		t.Errorf("beside a process: %v", err)
 	}
-	if on := written(t, dir+"/cgroup.subtree_control"); on != "" || written(t, dir+"/cgroup.procs") != strconv.Itoa(pid) {
-		t.Errorf("beside a process of others, %q is handed on", on)
+	if err := os.Mkdir(dir+"/"+aside, 0o755); err != nil {
+		t.Fatal(err)
 	}
-	if err := l.Limit([]Limit{limit}, []int{pid}); err != nil {
+	if err := os.WriteFile(dir+"/"+aside+"/cgroup.procs", []byte(strconv.Itoa(beside)), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Limit([]Limit{limit}); err != nil {
 		t.Fatal(err)
 	}
 	if got := written(t, l.Dir+"/"+limit.File); got != limit.Value {
 		t.Errorf("%s is %s", limit.File, got)
 	}
-	aside := dir + "/" + l.aside()
-	if got := written(t, aside+"/cgroup.procs"); got != strconv.Itoa(pid) {
-		t.Errorf("aside is %s instead of %d", got, pid)
-	}
-	// What is kept goes to the cgroup above, which may have it once we are back.
 	kept := rest(t, l.Dir)
 	if err := l.Expel(kept); err != nil {
 		t.Error(err)
 	}
+	if got := written(t, dir+"/"+aside+"/cgroup.procs"); got != fmt.Sprintf("%d\n%d", min(beside, kept), max(beside, kept)) {
+		t.Errorf("aside are %q", got)
+	}
 	if err := l.Remove(); err != nil {
 		t.Error(err)
 	}
-	if got := written(t, dir+"/cgroup.procs"); got != fmt.Sprintf("%d\n%d", min(pid, kept), max(pid, kept)) {
-		t.Errorf("back are %q", got)
-	}
-	if _, err := os.Stat(aside); !errors.Is(err, os.ErrNotExist) || written(t, dir+"/cgroup.subtree_control") != "" {
-		t.Errorf("something is left of it: %v", err)
-	}
-}
-
-// Where another leaf needs the controllers meanwhile, they stay handed on.
-func TestLimitStaysForOthers(t *testing.T) {
-	dir, limit := limitable(t)
-	pid := rest(t, dir)
-	var leaves []*Leaf
-	for _, id := range []string{"0011223344556677", "8899aabbccddeeff"} {
-		l, err := Create(dir, Prefix+id)
-		if err == nil {
-			err = l.Limit([]Limit{limit}, []int{pid})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		leaves = append(leaves, l)
-	}
-	for i := range leaves {
-		if err := leaves[i].Remove(); err != nil {
-			t.Error(err)
-		}
-		if i == 0 && written(t, leaves[1].Dir+"/"+limit.File) != limit.Value {
-			t.Error("the other leaf has lost its limit")
-		}
-	}
-	_ = unix.Kill(pid, unix.SIGKILL)
-	testkit.Until(t, "the end of the process aside", func() bool { return os.Remove(dir+"/"+leaves[0].aside()) == nil })
 }
 
 func TestLimitWithoutController(t *testing.T) {
 	l := newLeaf(t)
-	err := l.Limit([]Limit{{"nosuch.max", "1"}}, nil)
+	err := l.Limit([]Limit{{"nosuch.max", "1"}})
 	if !errors.Is(err, ErrLimits) || !strings.Contains(err.Error(), "nosuch.max") || !strings.Contains(err.Error(), "not delegated") {
 		t.Error(err)
 	}

@@ -216,20 +216,17 @@ func (h *machine) findLeaves(began time.Time, warn func(error)) {
 	for _, s := range h.Sessions {
 		free[s.ID] = s.Lease && !s.Held
 	}
-	found, err := cgroup.Find(cgroup.Prefix)
+	found, others, err := cgroup.Find(session.ValidID)
 	h.noteSearch(err, warn)
-	// Of other users' leaves only the owner is read.
+	h.Others = others
 	for _, f := range found {
-		id := f.Dir[len(f.Dir)-idLength:]
-		young := !f.Made.Before(began.Add(-leafSettles))
-		if f.UID != h.UID {
+		age := began.Sub(f.Made)
+		switch {
+		case f.UID != h.UID: // Of other users' leaves only the owner is read.
 			h.Others = append(h.Others, f.UID)
-			continue
+		case age > leafSettles || free[f.ID]:
+			h.addLeaf(f.Dir, f.ID, f.UID, age > leafAbandoned)
 		}
-		if !session.ValidID(id) || f.Dir[len(f.Dir)-idLength-1] != '-' || young && !free[id] {
-			continue
-		}
-		h.addLeaf(f.Dir, id, f.UID)
 	}
 }
 
@@ -254,20 +251,19 @@ func (h *machine) addRecordedLeaves() {
 		if s.Held || !s.Lease || known[s.ID] || path.Base(s.Cgroup) != cgroup.Prefix+s.ID {
 			continue
 		}
-		h.addLeaf(s.Cgroup, s.ID, s.Owner)
+		h.addLeaf(s.Cgroup, s.ID, s.Owner, false)
 	}
 }
 
 // addLeaf reads the leaf of a user, if there is one. A leaf that cannot be read counts as the user's, and as one
-// without members: what ends it reads it once more (openLeaf).
-func (h *machine) addLeaf(dir, id string, uid int) {
-	l := cgroupLeaf{Dir: dir, ID: id, UID: uid}
+// without members: what ends it reads it once more (openLeaf). old says that it goes if it is empty.
+func (h *machine) addLeaf(dir, id string, uid int, old bool) {
+	l := cgroupLeaf{Dir: dir, ID: id, UID: uid, Old: old}
 	leaf, err := openLeaf(dir, uid)
 	if err == nil {
 		// Of the cgroups below it, some may be of a kind that has no list.
 		l.PIDs, err = leaf.Procs()
 		l.Foreign = leaf.Foreign()
-		l.Maker, _ = proc.ParseGlobalID(leaf.Signed())
 		leaf.Close()
 		if !proc.Starved(err) {
 			err = nil
@@ -299,8 +295,8 @@ func openLeaf(dir string, uid int) (*cgroup.Leaf, error) {
 }
 
 const (
-	// idLength is the length of a session id.
-	idLength = 16
 	// leafSettles is how old a leaf must be: a supervisor that starts makes its leaf before its server.
 	leafSettles = time.Second
+	// leafAbandoned is how old an empty one must be that no record names.
+	leafAbandoned = time.Minute
 )

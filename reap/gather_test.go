@@ -196,7 +196,7 @@ func TestGatherLeafWithoutDescriptors(t *testing.T) {
 	}
 	h = &machine{}
 	if dir, err := cgroup.Current(); err == nil {
-		if h.addLeaf(dir, deadID, 1<<30); len(h.Leaves)+len(h.Unknown) > 0 {
+		if h.addLeaf(dir, deadID, 1<<30, false); len(h.Leaves)+len(h.Unknown) > 0 {
 			t.Errorf("another user's: %+v, %q", h.Leaves, h.Unknown)
 		}
 	}

@@ -15,11 +15,11 @@ func (x *index) leaves(r Rules, proven bool) []Finding {
 		if r.Session != "" && r.Session != l.ID || x.isSupervised(l.UID, l.ID) || !x.mine(l.UID) || x.recorded(l.ID) {
 			continue
 		}
-		if !l.Foreign && len(l.PIDs) == 0 && proven && x.makerIsDead(l) {
+		if l.Old && !l.Foreign && len(l.PIDs) == 0 && proven {
 			out = append(out, abandoned(l))
 		}
 		if l.Foreign || len(l.PIDs) == 0 {
-			// A process of another pid namespace is in it, or it belongs to a sleeping session of another one.
+			// Nothing is known of a process of another pid namespace.
 			continue
 		}
 		tops := x.inLeaf(l)
@@ -34,16 +34,11 @@ func (x *index) leaves(r Rules, proven bool) []Finding {
 	return out
 }
 
-// makerIsDead reports whether the supervisor that has signed a leaf is dead. Of one in another pid namespace nothing is known.
-func (x *index) makerIsDead(l *cgroupLeaf) bool {
-	return l.Maker.Host == x.h.Host && x.h.Lives(l.Maker.ID) == proc.Dead
-}
-
-// abandoned is an empty leaf without a record, of a dead supervisor. Nothing is ended for it.
+// abandoned is an empty leaf without a record. Nothing is ended for it: the kernel removes no cgroup in which a process is.
 func abandoned(l *cgroupLeaf) Finding {
 	return Finding{
 		Class: classCgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, ended: true, Gateway: gateway{State: proc.Unknown.String()},
-		Evidence: []string{fmt.Sprintf("cgroup %s is ours and empty, and the supervisor that made it (pid %d) is dead", l.Dir, l.Maker.PID)},
+		Evidence: []string{"cgroup " + l.Dir + " is ours, empty and older than a minute, and no supervisor looks after its session"},
 	}
 }
 

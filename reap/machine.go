@@ -15,7 +15,7 @@ type machine struct {
 	proc.Host
 	// UID is the user of the pass, whose sessions and processes alone are looked after.
 	UID int
-	// Others are users that have cgroups of ours, with repetitions.
+	// Others are users that have cgroups, with repetitions.
 	Others []int
 	// Self is the reaping process.
 	Self int
@@ -104,6 +104,6 @@ type cgroupLeaf struct {
 	PIDs []int
 	// Foreign says that a member is, or may be, in another pid namespace.
 	Foreign bool
-	// Maker is the supervisor that has signed it; zero for none.
-	Maker proc.GlobalID
+	// Old says that no session that starts can be about to enter it.
+	Old bool
 }

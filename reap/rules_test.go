@@ -44,30 +44,23 @@ func table(t *testing.T, rows ...string) *machine {
 	return h
 }
 
-// An empty leaf without a record goes if the supervisor that made it is dead. Nothing is ended for it.
+// An empty leaf without a record goes once it is old. Nothing is ended for it.
 func TestFindAbandonedLeaf(t *testing.T) {
-	const theirs = 4026532999
-	deadOne := proc.ID{PID: 99_999, Start: 1}
 	for name, c := range map[string]struct {
-		maker proc.GlobalID
 		given func(h *machine, l *cgroupLeaf)
 		want  bool
 	}{
-		"its maker is dead":       {maker: proc.GlobalID{ID: deadOne, Host: here}, want: true},
-		"its maker lives":         {maker: proc.GlobalID{ID: proc.ID{PID: 10, Start: 5}, Host: here}},
-		"unsigned":                {},
-		"a process is in it":      {maker: proc.GlobalID{ID: deadOne, Host: here}, given: func(_ *machine, l *cgroupLeaf) { l.PIDs = []int{10} }},
-		"one of another is in it": {maker: proc.GlobalID{ID: deadOne, Host: here}, given: func(_ *machine, l *cgroupLeaf) { l.Foreign = true }},
-		"of another user":         {maker: proc.GlobalID{ID: deadOne, Host: here}, given: func(_ *machine, l *cgroupLeaf) { l.UID = 7 }},
-		"with a living record":    {maker: proc.GlobalID{ID: deadOne, Host: here}, given: func(h *machine, _ *cgroupLeaf) { h.dead(0).Held = true }},
-		"another namespace":       {maker: proc.GlobalID{ID: deadOne, Host: proc.Host{Boot: here.Boot, PIDNS: theirs}}},
+		"old":                     {given: func(*machine, *cgroupLeaf) {}, want: true},
+		"young":                   {given: func(_ *machine, l *cgroupLeaf) { l.Old = false }},
+		"a process is in it":      {given: func(_ *machine, l *cgroupLeaf) { l.PIDs = []int{10} }},
+		"one of another is in it": {given: func(_ *machine, l *cgroupLeaf) { l.Foreign = true }},
+		"of another user":         {given: func(_ *machine, l *cgroupLeaf) { l.UID = 7 }},
+		"with a living record":    {given: func(h *machine, _ *cgroupLeaf) { h.dead(0).Held = true }},
 	} {
 		h := table(t, "10 1 5 node s")
 		inLeaf(h)
-		h.Leaves[0].Maker = c.maker
-		if c.given != nil {
-			c.given(h, &h.Leaves[0])
-		}
+		h.Leaves[0].Old = true
+		c.given(h, &h.Leaves[0])
 		all := find(h, Rules{})
 		if got := slices.ContainsFunc(all, func(f Finding) bool { return f.Class == classCgroup && f.ended && len(f.Members) == 0 }); got != c.want {
 			t.Errorf("%s: it goes: %t", name, got)

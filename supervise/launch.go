@@ -38,7 +38,6 @@ func (t *tree) launch(path string) error {
 		Inherited:      t.inherited,
 		Until:          t.polled.fds,
 	}
-	t.scope.Leaf.Sign(proc.GlobalID{ID: t.identity(os.Getpid()), Host: t.record.Host}.String())
 	if !t.hand.SharesGroup() {
 		// In our process group, the server would get each signal to the group. As the leader of a group it could not call
 		// setsid(2).
@@ -72,12 +71,12 @@ func (c *common) ourPIDs() []int {
 
 // contain makes the cgroup leaf, with its limits. Where it cannot have those here, systemd may give us a cgroup where it can.
 func (t *tree) contain() error {
-	made, limited := t.makeLeaf()
+	made, limited := t.makeLeaf(cgroup.Current())
 	if limited != nil && !errors.Is(limited, cgroup.ErrBound) {
-		err := t.enterScope()
+		dir, err := t.enterScope()
 		if err == nil {
 			t.dropLeaf()
-			made, limited = t.makeLeaf()
+			made, limited = t.makeLeaf(dir, nil)
 		} else {
 			limited = fmt.Errorf("%w; %w; %s", limited, err, limitsCure)
 		}
@@ -96,15 +95,14 @@ func (t *tree) contain() error {
 	return nil
 }
 
-// makeLeaf makes the leaf, and sets its limits. The errors say why there is no leaf, and why not all limits are set.
-func (t *tree) makeLeaf() (made, limited error) {
-	if t.opts.Cgroup == CgroupOff {
+// makeLeaf makes the leaf below dir, unless no such cgroup was found, and sets its limits. The errors say why there is no leaf, and
+// why not all limits are set.
+func (t *tree) makeLeaf(dir string, notFound error) (made, limited error) {
+	switch made = notFound; {
+	case t.opts.Cgroup == CgroupOff:
 		made = errOff
-	} else {
-		var dir string
-		if dir, made = cgroup.Current(); made == nil {
-			t.scope.Leaf, made = cgroup.Create(dir, leafName(t.hand.ID))
-		}
+	case made == nil:
+		t.scope.Leaf, made = cgroup.Create(dir, leafName(t.hand.ID))
 	}
 	if made != nil {
 		if len(t.opts.Limits) > 0 {
@@ -116,7 +114,7 @@ func (t *tree) makeLeaf() (made, limited error) {
 	t.scope.Leaf.Hold()
 	t.record.Cgroup = t.scope.Leaf.Dir
 	if len(t.opts.Limits) > 0 {
-		limited = t.scope.Leaf.Limit(t.opts.Limits, t.ourPIDs())
+		limited = t.scope.Leaf.Limit(t.opts.Limits)
 	}
 	return nil, limited
 }

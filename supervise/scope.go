@@ -14,12 +14,12 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// A plain user's gateway is in a cgroup that belongs to root, or to the gateway's unit and is full of its processes. systemd gives a cgroup
-// that can have limits to whoever asks: a scope of the user's own manager, or for root of the system's. It removes the scope when that
-// is empty. Only the supervisor goes there, before it has started anything.
+// A gateway is in a cgroup that belongs to root, or that is full of its processes. systemd gives a cgroup that can have limits to
+// whoever asks: a scope of the user's own manager, or for root of the system's. It removes the scope when that is empty. Only the
+// supervisor goes there, before it has started anything.
 
 // limitsCure is what helps where limits cannot be had.
-const limitsCure = "have a systemd user manager (loginctl enable-linger), or start mcp-tether alone in a delegated cgroup: docs/limits.md"
+const limitsCure = "have a systemd user manager (loginctl enable-linger): docs/limits.md"
 
 const (
 	// scopeLimit is how long systemd may take, in all.
@@ -30,13 +30,14 @@ const (
 	initialPIDs = 0xEFFFFFFC
 )
 
-// enterScope asks systemd to move this process to a scope of its own, and waits until that is done.
-func (t *tree) enterScope() error {
+// enterScope asks systemd to move this process to a scope of its own, waits until that is done, and steps aside there: below dir
+// leaves can have limits.
+func (t *tree) enterScope() (dir string, err error) {
 	if t.opts.NoScope || t.opts.Cgroup == CgroupOff {
-		return errors.New("systemd is not asked for a scope")
+		return "", errors.New("systemd is not asked for a scope")
 	}
 	if host, err := t.reader.ReadHost(); err != nil || host.PIDNS != initialPIDs {
-		return errors.New("systemd is not asked for a scope from a pid namespace")
+		return "", errors.New("systemd is not asked for a scope from a pid namespace")
 	}
 	unit, deadline := leafName(t.hand.ID)+".scope", time.Now().Add(scopeLimit)
 	words := []string{
@@ -48,15 +49,15 @@ func (t *tree) enterScope() error {
 		words = append(words, "--user")
 	}
 	if err := t.askSystemd(words, deadline); err != nil {
-		return fmt.Errorf("ask systemd for a scope: %w", err)
+		return "", fmt.Errorf("ask systemd for a scope: %w", err)
 	}
 	for time.Now().Before(deadline) {
 		if dir, err := cgroup.Current(); err == nil && strings.HasSuffix(dir, "/"+unit) {
-			return nil
+			return dir, cgroup.StepAside(dir)
 		}
 		proc.Sleep(scopePause)
 	}
-	return fmt.Errorf("systemd has not made %s within %v", unit, scopeLimit)
+	return "", fmt.Errorf("systemd has not made %s within %v", unit, scopeLimit)
 }
 
 // askSystemd runs a command that must end by the deadline. A client may have taken away the variable that names the user's directory.
@@ -84,25 +85,26 @@ func (t *tree) askSystemd(words []string, deadline time.Time) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
-	text := make([]byte, 512)
-	n, fds := 0, []unix.PollFd{{Fd: int32(said[0]), Events: unix.POLLIN}}
 	for {
-		left := time.Until(deadline)
-		if left <= 0 {
+		ended, err := proc.HasExited(pid)
+		if err != nil {
+			return err
+		}
+		if ended {
+			break
+		}
+		if !time.Now().Before(deadline) {
 			proc.KillGroup(pid)
 			return fmt.Errorf("%s has not ended within %v", words[0], scopeLimit)
 		}
-		if proc.Poll(fds, left) <= 0 {
-			continue
-		}
-		got, err := unix.Read(said[0], text[n:])
-		if n += max(got, 0); got <= 0 && !errors.Is(err, unix.EINTR) {
-			break
-		}
+		proc.Sleep(scopePause)
 	}
 	ws, err := proc.Wait(pid)
 	if err == nil && ws.ExitStatus() != 0 {
-		err = fmt.Errorf("%s: %s", words[0], strings.TrimSpace(string(text[:n])))
+		text := make([]byte, 512)
+		_ = unix.SetNonblock(said[0], true) // What it has started may hold the other end.
+		n, _ := unix.Read(said[0], text)
+		err = fmt.Errorf("%s: %s", words[0], strings.TrimSpace(string(text[:max(n, 0)])))
 	}
 	return err
 }
