@@ -20,8 +20,11 @@ func Reached(pid int, tree []int) string {
 	case err != nil:
 		return "its descriptors cannot be looked at: " + err.Error()
 	}
-	if why := named(pid); why != "" || len(sockets) == 0 {
-		return why
+	if readsFIFO(pid) {
+		return "it reads a FIFO"
+	}
+	if len(sockets) == 0 {
+		return ""
 	}
 	family := map[string]bool{}
 	for _, member := range tree {
@@ -43,23 +46,13 @@ func Reached(pid int, tree []int) string {
 	return ""
 }
 
-// named says what else a process reads from that others find by a name: a FIFO, or a socket of virtual machines, of which
-// no table tells more (vsock(7)).
-func named(pid int) (why string) {
+// readsFIFO reports whether a process reads from a FIFO, which others find by its name.
+func readsFIFO(pid int) (reads bool) {
 	_ = proc.EachDescriptor(pid, func(link, to string, err error) bool {
-		switch {
-		case err != nil:
-		case strings.HasPrefix(to, socketPrefix):
-			var name [16]byte
-			if n, err := unix.Getxattr(link, "system.sockprotoname", name[:]); err == nil && strings.HasPrefix(string(name[:n]), "AF_VSOCK") {
-				why = "it has a vsock socket"
-			}
-		case strings.HasPrefix(to, "/") && isOpen(link, forReading) && isFIFO(link):
-			why = "it reads a FIFO"
-		}
-		return why == ""
+		reads = err == nil && strings.HasPrefix(to, "/") && isOpen(link, forReading) && isFIFO(link)
+		return !reads
 	})
-	return why
+	return reads
 }
 
 // isFIFO asks without a question to a file server, which may not answer.

@@ -54,28 +54,6 @@ func unixPeer(ino uint32) (uint32, error) {
 	return parsePeer(b, ino)
 }
 
-// unixListens reports whether a unix socket listens. The error is ENOENT if this network namespace has no such socket, and
-// also if the kernel cannot tell.
-func unixListens(ino uint32) (bool, error) {
-	b, err := unixSocket(ino)
-	return err == nil && b[unix.SizeofNlMsghdr+2] == unix.BPF_TCP_LISTEN, err
-}
-
-// unixIsDatagram reports whether a unix socket is one of datagrams. The error is that of unixListens.
-func unixIsDatagram(ino uint32) (bool, error) {
-	b, err := unixSocket(ino)
-	return err == nil && b[unix.SizeofNlMsghdr+1] == unix.SOCK_DGRAM, err
-}
-
-// unixSocket is what the kernel says of a unix socket.
-func unixSocket(ino uint32) ([]byte, error) {
-	b, err := unixDiag(ino)
-	if err != nil {
-		return nil, err
-	}
-	return checked(b, ino)
-}
-
 // unixDiag asks the kernel about a unix socket.
 func unixDiag(ino uint32) ([]byte, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)

@@ -38,19 +38,19 @@ func openSockets(pid int, sockets, family map[string]bool) (open map[string]stri
 	if err := inetSockets(proc.Path(pid, "net/"), sockets, family, open); err != nil {
 		return nil, err
 	}
-	// A name in this table may have line ends, and so any process may write lines of its own. What a line says is confirmed.
+	// A name in this table may have line ends, and so any process may write lines of its own. They only ever spare a process.
 	err = eachLine(proc.Path(pid, "net/unix"), func(field []string) {
-		if len(field) < 7 || !sockets[field[6]] || open[field[6]] != "" {
+		if len(field) < 7 || !sockets[field[6]] {
 			return
 		}
 		switch ino := field[6]; {
-		case field[3] == unixAccepts && confirmed(pid, ino, unixListens):
+		case field[3] == unixAccepts:
 			open[ino] = listens + "(unix)"
 		case field[4] == unixDatagram:
-			if len(field) > 7 && confirmed(pid, ino, unixIsDatagram) {
+			if len(field) > 7 {
 				open[ino] = datagrams + "(unix)"
 			}
-		case field[5] == unixConnected && !endsWithin(ino, family):
+		case field[5] == unixConnected && open[ino] == "" && !endsWithin(ino, family):
 			open[ino] = connected + "(unix)"
 		}
 	})
@@ -104,19 +104,6 @@ func endsWithin(ino string, family map[string]bool) bool {
 	number, _ := strconv.ParseUint(ino, 10, 32)
 	peer, err := unixPeer(uint32(number))
 	return err == nil && (peer == 0 || family[strconv.FormatUint(uint64(peer), 10)])
-}
-
-// confirmed asks the kernel whether a line about a unix socket is true. Where it does not tell, the line is believed: in
-// another network namespace, or without sock_diag(7).
-func confirmed(pid int, ino string, ask func(ino uint32) (bool, error)) bool {
-	n, _ := strconv.ParseUint(ino, 10, 32)
-	yes, err := ask(uint32(n))
-	if err == nil || !errors.Is(err, unix.ENOENT) || FindsPeers() != nil {
-		return yes || err != nil
-	}
-	theirs, err := proc.Readlink(proc.Path(pid, "ns/net"))
-	ours, _ := proc.Readlink("/proc/self/ns/net")
-	return err != nil || theirs != ours
 }
 
 // eachLine visits the lines of a table, split into words. A table that does not exist counts as empty.
