@@ -108,11 +108,8 @@ func pastByID(all []*session.Past, id string) (one []*session.Past, err error) {
 	return nil, fmt.Errorf("%d sessions begin with %q: give more of the id", len(one), id)
 }
 
-// narrowHistory is the width of a terminal below which the list goes without some columns, and with short ids as in ps.
-const (
-	narrowHistory = 120
-	shortPastID   = 8
-)
+// shortPastID is how much of an id a terminal has, as in ps.
+const shortPastID = 8
 
 const pastColumns = "SESSION\tNAME\tGATEWAY\tSTARTED\tLASTED\tWHY\tEXIT\tENDED\tLEFT\tPEAK\tCOMMAND"
 
@@ -138,19 +135,17 @@ func listPast(all []*session.Past) error {
 	if err != nil {
 		width = 0
 	}
-	narrow, left := width > 0 && width < narrowHistory, false
+	left := false
 	rows := []string{pastColumns}
 	for _, p := range all {
 		left = left || len(p.Left) > 0
 		row := pastRow(p)
-		if narrow {
+		if width > 0 {
 			row = row[:shortPastID] + row[len(p.ID):]
 		}
 		rows = append(rows, row)
 	}
-	return describe.Table(os.Stdout, rows, width, func(column int) bool {
-		return narrow && (column == 2 || column == 4 || column == 9) || column == 8 && !left
-	})
+	return describe.Table(os.Stdout, rows, width, func(column int) bool { return column == 8 && !left })
 }
 
 // showPast shows all of one session, a line for each column.

@@ -91,7 +91,7 @@ aaaa000000000000  n0    ending (signal)  30      2      2?            3M      1.
 	}
 }
 
-// On a terminal of 80 columns every line fits, and says what matters.
+// On a terminal every line fits, and says what matters.
 func TestTextFitsATerminal(t *testing.T) {
 	l := fourSessions()[0]
 	l.State, l.Procs, l.MemoryBytes, l.AgeSeconds, l.GatewayState, l.GatewayCommand = "running", 12, 123<<20, 7261, "alive", "node /usr/lib/node_modules/openclaw/openclaw.mjs gateway"
@@ -101,9 +101,8 @@ func TestTextFitsATerminal(t *testing.T) {
 		want string
 	}{
 		{View{Width: 80}, "aaaa0000  n0    running  10 openclaw  12     123M    0.0%  2h01m  server-everyt…"},
-		{View{Width: 80, Users: true}, "root  aaaa0000  n0    running  10 openclaw  123M    0.0%  2h01m  server-everyth…"},
-		{View{Width: 80, Tree: true}, "aaaa0000  n0    running  -       123M    2h01m  server-everything ééé"},
-		{View{Width: 120}, "aaaa000000000000  n0    running  10 openclaw  -       12     0           123M    0.0%  2h01m  server-everything ééééééé…"},
+		{View{Width: 80, Users: true}, "root  aaaa0000  n0    running  10 openclaw  12     123M    0.0%  2h01m  server-…"},
+		{View{Width: 80, Tree: true}, "aaaa0000  n0    running  -       12     123M    0.0%  2h01m  server-everything …"},
 		{View{}, "0           123M    0.0%  2h01m  /home/u/.npm/_npx/0/node_modules/.bin/server-everything " + strings.Repeat("é", 80)},
 	} {
 		var b strings.Builder

@@ -29,12 +29,8 @@ type View struct {
 	Width int
 }
 
-const (
-	// wide is the width of a terminal from which on it has all columns, and whole ids.
-	wide = 120
-	// shortID is how much of an id a narrower one has. It does for stop.
-	shortID = 8
-)
+// shortID is how much of an id a terminal has. It does for stop.
+const shortID = 8
 
 // Line is one line of the list, as text for a terminal.
 type Line struct {
@@ -91,7 +87,7 @@ func (l *Session) lines(all []Session, v View) []Line {
 	if v.Users {
 		user = describe.Text(describe.User(l.UID))
 	}
-	if v.narrow() {
+	if v.Width > 0 {
 		id = id[:min(len(id), shortID)]
 	}
 	lines := []Line{{Session: l, Text: fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(),
@@ -149,8 +145,6 @@ func (l Session) cpu() string {
 	return out
 }
 
-func (v View) narrow() bool { return v.Width > 0 && v.Width < wide }
-
 // leavesOut reports whether a view does without a column.
 func (v View) leavesOut(column, containers int) bool {
 	switch column {
@@ -158,14 +152,10 @@ func (v View) leavesOut(column, containers int) bool {
 		return !v.Users
 	case 4: // GATEWAY
 		return v.Tree
-	case 9: // CPU
-		return v.narrow() && v.Tree
 	case 5: // SERVER
-		return v.narrow() && !v.Tree
-	case 6: // PROCS
-		return v.narrow() && (v.Tree || v.Users)
+		return v.Width > 0 && !v.Tree
 	case 7: // CONTAINERS
-		return v.narrow() && containers == 0
+		return v.Width > 0 && containers == 0
 	}
 	return false
 }
