@@ -10,7 +10,9 @@ func TestDelegatedArgs(t *testing.T) {
 	if !ok || err != nil || uid != 1<<32-2 || !reflect.DeepEqual(own, []string{"p", "reap", "--json"}) {
 		t.Errorf("%q, %d, %v, %v", own, uid, ok, err)
 	}
-	for _, args := range [][]string{{"p", roleDelegated}, {"p", roleDelegated, "1"}, {"p", roleDelegated, "-1", "reap"}, {"p", roleDelegated, "reap", "--json"}} {
+	for _, args := range [][]string{
+		{"p", roleDelegated}, {"p", roleDelegated, ",1"}, {"p", roleDelegated, "1,2,3", "reap"}, {"p", roleDelegated, ",-1", "reap"}, {"p", roleDelegated, "reap", "--json"},
+	} {
 		if _, _, ok, err := SplitDelegatedArgs(args); !ok || err == nil {
 			t.Errorf("%q: %v, %v", args, ok, err)
 		}

@@ -1,7 +1,6 @@
 package argv
 
 import (
-	"fmt"
 	"strings"
 
 	"mcp-tether/internal/proc"
@@ -16,7 +15,7 @@ func IsSweep(args []string) bool { return hasRole(args, roleSweep) && len(args) 
 // Handover is what the anchor passes to its supervisor, as one word of the command line.
 type Handover struct {
 	// ID is the session id.
-	ID string
+	ID string `json:"-"`
 	// Anchor is the anchor's pid; 0 when there is none.
 	Anchor int
 	// Parent is the pid of the process that spawned us, from the anchor's view; ParentFD is its pidfd, or -1.
@@ -32,7 +31,7 @@ type Handover struct {
 	Foreign []proc.ID
 	// Removes says that the process does not supervise a session, but removes the containers of one that is over. It is no
 	// part of the word.
-	Removes bool
+	Removes bool `json:"-"`
 }
 
 // SharesGroup reports whether the server stays in the process group that the gateway gave us. Signals from the keyboard
@@ -45,17 +44,8 @@ func SupervisorArgs(args []string, h Handover) []string {
 	if h.Removes {
 		role = roleRemove
 	}
-	foreign := strings.Trim(fmt.Sprint(h.Foreign), "[]")
 	// SupervisedID, also that of other versions, expects the id in front.
-	word := joined(h.ID, h.Anchor, h.Parent, h.ParentFD, h.Mailbox, h.Terminal, h.Group, foreign)
-	return inRole(args[0], role, append([]string{word}, args[1:]...)...)
-}
-
-func (h *Handover) read(w *word) {
-	*h = Handover{
-		ID: w.text(), Anchor: w.number(), Parent: w.number(), ParentFD: w.number(), Mailbox: w.number(), Terminal: w.yes(),
-		Group: w.number(), Foreign: w.ids(),
-	}
+	return inRole(args[0], role, append([]string{joined(h.ID, h)}, args[1:]...)...)
 }
 
 // SplitSupervisorArgs undoes SupervisorArgs. ok is false where the command line is not a supervisor's.
@@ -63,7 +53,7 @@ func SplitSupervisorArgs(args []string) (anchors []string, h Handover, ok bool, 
 	if !isHandedOver(args) {
 		return nil, h, false, nil
 	}
-	anchors, err = splitRole(args, 8, h.read)
+	anchors, h.ID, err = splitRole(args, &h)
 	h.Removes = args[1] == roleRemove
 	return anchors, h, true, err
 }

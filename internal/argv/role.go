@@ -1,13 +1,11 @@
 package argv
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-
-	"mcp-tether/internal/proc"
 )
 
 // The hidden first arguments, with which one process of ours starts another. A word may follow that tells it more, and then
@@ -40,66 +38,23 @@ func hasRole(args []string, roles ...string) bool {
 // errRole says that a user has typed a role.
 var errRole = errors.New("this is for mcp-tether itself: use 'mcp-tether run'")
 
-// splitRole undoes inRole for a role whose word has so many fields, which read takes.
-func splitRole(args []string, fields int, read func(*word)) (own []string, err error) {
-	var w word
-	if len(args) > 3 {
-		w.left = strings.SplitN(args[2], separator, fields)
-	}
-	if len(w.left) != fields {
-		return nil, fmt.Errorf("%s: %w", args[1], errRole)
-	}
-	if read(&w); w.err != nil {
-		return nil, fmt.Errorf("%s %.80q: %w: %w", args[1], args[2], errRole, w.err)
-	}
-	return append([]string{args[0]}, args[3:]...), nil
-}
-
-// separator separates the fields of a word. Only the last one may contain it.
+// separator ends the name with which a word begins.
 const separator = ","
 
-// joined makes a word.
-func joined(fields ...any) string {
-	out := make([]string, len(fields))
-	for i, f := range fields {
-		out[i] = fmt.Sprint(f)
+// joined makes the word of a role: a name, and what is to be told as JSON. All of it can be written.
+func joined(name string, v any) string {
+	b, _ := json.Marshal(v)
+	return name + separator + string(b)
+}
+
+// splitRole undoes inRole for a role with a word. It reads what is told into v.
+func splitRole(args []string, v any) (own []string, name string, err error) {
+	if len(args) < 4 {
+		return nil, "", fmt.Errorf("%s: %w", args[1], errRole)
 	}
-	return strings.Join(out, separator)
-}
-
-// word is read field by field, each once. err is the first error.
-type word struct {
-	left []string
-	err  error
-}
-
-func (w *word) text() (field string) {
-	field, w.left = w.left[0], w.left[1:]
-	return field
-}
-
-func (w *word) number() int    { return parsed(w, strconv.Atoi) }
-func (w *word) ticks() uint64  { return parsed(w, parseTicks) }
-func (w *word) yes() bool      { return parsed(w, strconv.ParseBool) }
-func (w *word) ids() []proc.ID { return parsed(w, parseIDs) }
-
-func parsed[T any](w *word, parse func(string) (T, error)) (v T) {
-	v, err := parse(w.text())
-	if w.err == nil {
-		w.err = err
+	name, told, _ := strings.Cut(args[2], separator)
+	if err := json.Unmarshal([]byte(told), v); err != nil {
+		return nil, "", fmt.Errorf("%s %.80q: %w: %w", args[1], args[2], errRole, err)
 	}
-	return v
-}
-
-func parseTicks(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }
-
-func parseIDs(s string) (list []proc.ID, err error) {
-	for f := range strings.FieldsSeq(s) {
-		id, err := proc.ParseID(f)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, id)
-	}
-	return list, nil
+	return append([]string{args[0]}, args[3:]...), name, nil
 }

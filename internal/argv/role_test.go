@@ -50,10 +50,10 @@ func TestHostArgs(t *testing.T) {
 func TestRolesRefuse(t *testing.T) {
 	for role, words := range map[string][]string{
 		roleSupervise: {
-			"", "x", "x,1,2,3,0", "x,1,2,3,0,0,0", "x,a,2,3,0,0,0,", "x,1,,3,0,0,0,", "x,1,2,99999999999999999999,0,0,0,", "x,1,2,3,0,y,0,",
-			"x,1,2,3,0,0,0,5", "x,1,2,3,0,0,0,0:1", "x,1,2,3,0,0,0,a:b c:d", "x,1,2,3,0,0,0,,", "run,--name,x,--,srv,y,z,a",
+			"", "x", "x,", "x,1", "x,{", `x,{"Anchor":"1"}`, `x,{"Parent":99999999999999999999}`, `x,{"Terminal":1}`, `x,{"Foreign":5}`, `x,{},`,
+			"run,--name,x,--,srv,y,z,a",
 		},
-		roleHost: {"", "x", "k,3,4,0,0", "k,a,4,0,0,-1,", "k,3,4,0,-1,-1,"},
+		roleHost: {"", "x", "k,3", `k,{"Lock":"a"}`, `k,{"Gateway":{"start":-1}}`},
 	} {
 		split := func(args []string) (ok bool, err error) {
 			if role == roleHost {
@@ -68,7 +68,7 @@ func TestRolesRefuse(t *testing.T) {
 				t.Errorf("%s %q: %t, %v", role, w, ok, err)
 			}
 		}
-		for _, short := range [][]string{{"tether", role}, {"tether", role, "x,1,2,3,0,0,0,"}} {
+		for _, short := range [][]string{{"tether", role}, {"tether", role, "x,{}"}} {
 			if ok, err := split(short); !ok || !errors.Is(err, errRole) {
 				t.Errorf("%q: %t, %v", short, ok, err)
 			}
@@ -85,7 +85,7 @@ func TestRolesRefuse(t *testing.T) {
 func FuzzRoles(f *testing.F) {
 	f.Add(SupervisorArgs([]string{"p"}, Handover{ID: "0123456789abcdef", Anchor: 2, ParentFD: -1, Foreign: []proc.ID{{PID: 1, Start: 2}}})[2])
 	f.Add(HostArgs("p", Host{Key: "k", Gateway: proc.ID{PID: 7, Start: 8}, GatewayFD: 5}, nil)[2])
-	f.Add("x,1,2,3,4,1,5,")
+	f.Add(`x,{"Foreign":[]}`)
 	f.Fuzz(func(t *testing.T, s string) {
 		if _, h, _, err := SplitSupervisorArgs([]string{"p", roleSupervise, s, "run"}); err == nil {
 			if _, again, _, err := SplitSupervisorArgs(SupervisorArgs([]string{"p", "run"}, h)); err != nil || !reflect.DeepEqual(again, h) {

@@ -73,14 +73,14 @@ func SessionArgs(program string, words []string) []string {
 // Host is what a new host is told by the process that starts it, as one word of the command line.
 type Host struct {
 	// Key names the shared server among the files of its user.
-	Key string
+	Key string `json:"-"`
 	// Lock and Listener are descriptors: the held lock of the key, and its listening socket.
 	Lock, Listener int
 	// Gateway is the process with whose end the host ends, and GatewayFD its pidfd or -1; zero with --share-scope=user.
 	Gateway   proc.ID
 	GatewayFD int
 	// Launches says that the process is the launcher of the host. It is no part of the word.
-	Launches bool
+	Launches bool `json:"-"`
 }
 
 // HostArgs is the command line of a host, or of its launcher, for the words that followed run.
@@ -89,14 +89,7 @@ func HostArgs(program string, h Host, words []string) []string {
 	if h.Launches {
 		role = roleLauncher
 	}
-	word := joined(h.Key, h.Lock, h.Listener, h.Gateway.PID, h.Gateway.Start, h.GatewayFD)
-	return inRole(program, role, append([]string{word, "run"}, words...)...)
-}
-
-func (h *Host) read(w *word) {
-	*h = Host{
-		Key: w.text(), Lock: w.number(), Listener: w.number(), Gateway: proc.ID{PID: w.number(), Start: w.ticks()}, GatewayFD: w.number(),
-	}
+	return inRole(program, role, append([]string{joined(h.Key, h), "run"}, words...)...)
 }
 
 // IsHost reports whether a command line is one of HostArgs.
@@ -107,7 +100,7 @@ func SplitHostArgs(args []string) (own []string, h Host, ok bool, err error) {
 	if !IsHost(args) {
 		return nil, h, false, nil
 	}
-	own, err = splitRole(args, 6, h.read)
+	own, h.Key, err = splitRole(args, &h)
 	h.Launches = args[1] == roleLauncher
 	return own, h, true, err
 }
