@@ -93,9 +93,6 @@ func Pass(o Options) (Report, error) {
 		if late, err = o.end(own, deadline, h.Since); late {
 			r.Incomplete = append(r.Incomplete, noTime)
 		}
-		if !h.Blind {
-			tidySweeps(o.Runtime, warn)
-		}
 	}
 	r.Findings = append(r.Findings, own...)
 	if len(o.ForUsers) > 0 {
@@ -146,17 +143,6 @@ func tidySockets(runtime string, warn func(error)) {
 	defer session.CloseAll(dirs)
 	for _, dir := range dirs {
 		if err := dir.RemoveDeadSockets(); err != nil {
-			warn(err)
-		}
-	}
-}
-
-// tidySweeps removes what sweeps have left for themselves, once all that they had left is ended.
-func tidySweeps(runtime string, warn func(error)) {
-	dirs := session.OpenAll(os.Getuid(), runtime)
-	defer session.CloseAll(dirs)
-	for _, dir := range dirs {
-		if err := dir.TidySweep(); err != nil {
 			warn(err)
 		}
 	}

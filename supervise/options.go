@@ -68,7 +68,7 @@ type Options struct {
 	// Behind is the id of the session whose front started this one, else "". The session waits for the end of an earlier one
 	// behind the same front.
 	Behind string
-	// HasDead reports cheaply whether this user has dead sessions on record. It is called shortly after the server's start
+	// HasDead reports cheaply whether this user has dead sessions to sweep. It is called shortly after the server's start
 	// and may be nil. A separate process then ends them, so that a machine without cron is cleaned at the next start.
 	HasDead func() bool
 	// History says that the session is written into the history of its user when it is over.

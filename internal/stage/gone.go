@@ -93,9 +93,9 @@ func (s *Session) NothingLeft() {
 // litter lists the files and cgroups of the session.
 func (s *Session) litter() []string {
 	left, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*"))
-	// A sweep leaves the lock by which one runs at a time, and the first shared server the key of all.
+	// A pass and a sweep leave the lock by which one runs at a time, and the first shared server the key of all.
 	left = slices.DeleteFunc(left, func(file string) bool {
-		return slices.Contains([]string{"reap.lock", "share.key"}, filepath.Base(file))
+		return slices.Contains([]string{"reap.lock", "sweep.lock", "share.key"}, filepath.Base(file))
 	})
 	// The record of a quick session may not have been seen.
 	ids := append(EndedIn(s.Log), s.IDs...)

@@ -267,7 +267,9 @@ func (s *soak) leftAtTheEnd() (left []string) {
 	}
 	for _, pattern := range []string{own + "/*/cgroup.procs", "/run/mcp-tether/*.json", "/run/mcp-tether/*.lock", "/run/mcp-tether/*.sock"} {
 		found, _ := filepath.Glob(pattern)
-		left = append(left, slices.DeleteFunc(found, func(name string) bool { return name == "/run/mcp-tether/reap.lock" })...)
+		left = append(left, slices.DeleteFunc(found, func(name string) bool {
+			return name == "/run/mcp-tether/reap.lock" || name == "/run/mcp-tether/sweep.lock"
+		})...)
 	}
 	if s.image != "" {
 		out, err := stage.Docker("ps", "-aq")
