@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
 	"mcp-tether/internal/proc"
 )
 
@@ -98,10 +98,17 @@ func (p *Past) Append() error {
 		return err
 	}
 	appended := make(chan error, 1)
-	if !kernel.InTime(appendTime, func() { appended <- appendHistory(append(line, '\n')) }) {
-		return errHung
+	go func() { appended <- appendHistory(append(line, '\n')) }()
+	// A timer of package time would start the runtime's poller, which ends a process that can open nothing any more.
+	for deadline := time.Now().Add(appendTime); time.Now().Before(deadline); proc.Sleep(time.Millisecond) {
+		runtime.Gosched()
+		select {
+		case err := <-appended:
+			return err
+		default:
+		}
 	}
-	return <-appended
+	return errHung
 }
 
 func appendHistory(line []byte) error {
@@ -130,14 +137,17 @@ func (d *Directory) appendPast(line []byte) error {
 
 // rotateHistory makes a history that is full the old one. The lock is on the file, so none is renamed that has just begun.
 func (d *Directory) rotateHistory() {
+	var named, locked unix.Stat_t
+	if d.at.Look(historyFile, &named) != nil || named.Size < maxHistory {
+		return
+	}
 	fd, err := d.openHistory()
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
-	var st, named unix.Stat_t
-	if unix.Fstat(fd, &st) == nil && st.Size >= maxHistory && unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil &&
-		d.at.Look(historyFile, &named) == nil && named.Ino == st.Ino {
+	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil && unix.Fstat(fd, &locked) == nil &&
+		d.at.Look(historyFile, &named) == nil && named.Ino == locked.Ino && named.Size >= maxHistory {
 		_ = d.at.Rename(historyFile, oldHistory)
 	}
 }
