@@ -206,52 +206,51 @@ func TestKernelFilesAreReadInTheirRooms(t *testing.T) {
 // path may lead elsewhere from one call to the next.
 func byPath() map[string]string {
 	const (
-		opens  = "opens the directory itself, without a link for its last part, and checks its owner and mode"
+		opens  = "opens the directory itself, without a link for its last part, after a check of its owner and mode"
 		names  = "reads names only, of a directory that belongs to root"
 		kernel = "the kernel's own file"
 		own    = "a path that the user of this pass gives, with that user's rights"
 		mine   = own + "; only for a file of that user in a directory of that user or root"
 	)
 	return map[string]string{
-		"internal/session.openPrivate/unix.Mkdir":       "makes the directory or fails: mkdir(2) follows no link there",
-		"internal/session.openBelow/unix.Mkdir":         "makes the directory or fails: mkdir(2) follows no link there",
-		"internal/session.openDir/kernel.OpenDir":       opens,
-		"internal/session.openDir/kernel.OpenUnmounted": opens + "; not what another user has mounted there",
-		"internal/session.notOpened/unix.Lstat":         "for the text of an error",
-		"internal/session.closed/unix.Lstat":            "whether an error is worth a word",
-		"internal/session.belongsTo/unix.Stat":          "whose a runtime directory is; what is opened below it is checked by itself",
-		"internal/session.unmakeable/unix.Access":       "whether a runtime directory can be written; nothing is opened",
-		"internal/session.Users/os.ReadDir":             names,
-		"internal/session.Users/kernel.OpenDir":         names,
-		"cgroup.Find/kernel.Read":                       kernel,
-		"cgroup.Current/kernel.Read":                    kernel,
-		"cgroup.walk/filepath.WalkDir":                  names + ", or to the user of this pass. A cgroup is no link",
-		"cgroup.walk/unix.Lstat":                        "whose a cgroup is; it is opened by itself",
-		"cgroup.where/kernel.Read":                      kernel,
-		"cgroup.openCgroup/kernel.OpenPath":             "no part of the path is a link, and what is opened is a cgroup",
-		"internal/clients.ownDir/unix.Stat":             own,
-		"internal/clients.openPath/unix.Open":           own + "; with O_PATH, to be looked at before it is opened",
-		"reap.Metrics/kernel.Replace":                   own,
-		"internal/clients.put/kernel.Replace":           mine,
-		"reap.key/filepath.EvalSymlinks":                own + "; compared only",
-		"internal/clients.here/os.Lstat":                own,
-		"internal/clients.candidates/os.Stat":           own,
-		"internal/clients.PlaceOf/os.Stat":              own,
-		"internal/clients.OpenDocument/os.Lstat":        mine,
-		"internal/clients.OpenDocument/os.OpenFile":     mine,
-		"internal/clients.ownParent/os.Stat":            mine,
-		"internal/clients.Replace/os.Remove":            mine + ", whose text was compared",
-		"internal/clients.HasBackup/os.Lstat":           own,
-		"internal/clients.inGit/os.Lstat":               own,
-		"internal/clients.InProject/os.Lstat":           own,
-		"cgroup.missing/kernel.Read":                    kernel,
+		"internal/session.openPrivate/unix.Mkdir":   "makes the directory or fails: mkdir(2) follows no link there",
+		"internal/session.openBelow/unix.Mkdir":     "makes the directory or fails: mkdir(2) follows no link there",
+		"internal/session.openOwn/kernel.Look":      opens,
+		"internal/session.openOwn/kernel.OpenDir":   opens,
+		"internal/session.isMount/kernel.Look":      "whether another user has mounted something there",
+		"internal/session.hasDir/kernel.Look":       "whose a directory is; nothing is opened",
+		"internal/session.belongsTo/unix.Stat":      "whose a runtime directory is; what is opened below it is checked by itself",
+		"internal/session.unmakeable/unix.Access":   "whether a runtime directory can be written; nothing is opened",
+		"internal/session.Users/os.ReadDir":         names,
+		"cgroup.Find/kernel.Read":                   kernel,
+		"cgroup.Current/kernel.Read":                kernel,
+		"cgroup.where/kernel.Read":                  kernel,
+		"cgroup.missing/kernel.Read":                kernel,
+		"cgroup.walk/filepath.WalkDir":              names + ", or to the user of this pass. A cgroup is no link",
+		"cgroup.walk/unix.Lstat":                    "whose a cgroup is; it is opened by itself",
+		"cgroup.openCgroup/kernel.OpenPath":         "no part of the path is a link, and what is opened is a cgroup",
+		"internal/clients.ownDir/unix.Stat":         own,
+		"internal/clients.openPath/unix.Open":       own + "; with O_PATH, to be looked at before it is opened",
+		"reap.Metrics/kernel.Replace":               own,
+		"internal/clients.put/kernel.Replace":       mine,
+		"reap.key/filepath.EvalSymlinks":            own + "; compared only",
+		"internal/clients.here/os.Lstat":            own,
+		"internal/clients.candidates/os.Stat":       own,
+		"internal/clients.PlaceOf/os.Stat":          own,
+		"internal/clients.OpenDocument/os.Lstat":    mine,
+		"internal/clients.OpenDocument/os.OpenFile": mine,
+		"internal/clients.ownParent/os.Stat":        mine,
+		"internal/clients.Replace/os.Remove":        mine + ", whose text was compared",
+		"internal/clients.HasBackup/os.Lstat":       own,
+		"internal/clients.inGit/os.Lstat":           own,
+		"internal/clients.InProject/os.Lstat":       own,
 	}
 }
 
 // pathCalls matches the functions of os, unix, filepath and kernel that take a path.
 var pathCalls = regexp.MustCompile(`^(os\.(Open|OpenFile|OpenRoot|ReadFile|WriteFile|Stat|Lstat|ReadDir|Remove|RemoveAll|Rename|Mkdir|MkdirAll|Create|CreateTemp|MkdirTemp|Chmod|Chown|Lchown|Symlink|Link|Readlink|Truncate|Chtimes|DirFS)|` +
 	`unix\.(Open|Creat|Stat|Lstat|Mkdir|Rmdir|Unlink|Rename|Link|Symlink|Chmod|Chown|Lchown|Readlink|Access|Mknod|Mkfifo|Truncate|Statfs)|` +
-	`filepath\.(EvalSymlinks|Glob|Walk|WalkDir)|kernel\.(Open|OpenDir|OpenPath|OpenUnmounted|Read|ReadEntry|Replace))$`)
+	`filepath\.(EvalSymlinks|Glob|Walk|WalkDir)|kernel\.(Open|OpenDir|OpenPath|Look|Read|ReadEntry|Replace))$`)
 
 // What a user controls is opened once, and reached by descriptor from there on.
 func TestUsersFilesAreReachedByDescriptor(t *testing.T) {

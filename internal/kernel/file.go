@@ -9,9 +9,12 @@ import (
 // Open opens a file or directory close-on-exec and tries again when a signal interrupts it. The error is the bare errno.
 func Open(name string, flags int) (int, error) { return openAt(unix.AT_FDCWD, name, flags) }
 
-func openAt(dir int, name string, flags int) (int, error) {
+func openAt(dir int, name string, flags int) (int, error) { return openAs(dir, name, flags, 0) }
+
+// openAs is openAt for a file that may be made, with this mode.
+func openAs(dir int, name string, flags int, mode uint32) (int, error) {
 	for {
-		fd, err := unix.Openat(dir, name, flags|unix.O_CLOEXEC, 0)
+		fd, err := unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode)
 		if err != unix.EINTR {
 			return fd, err
 		}

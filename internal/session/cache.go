@@ -63,16 +63,8 @@ func openBelow(uid int, parent, home string, below ...string) (*Directory, error
 // errNoHome says that nothing tells where a user's files are.
 var errNoHome = errors.New("HOME is not an absolute path, nor is XDG_CACHE_HOME or XDG_STATE_HOME")
 
-// ReadCached reads an entry; the error is ENOENT where there is none. One that another user wrote is none of ours.
+// ReadCached reads an entry; the error is ENOENT where there is none.
 func (d *Directory) ReadCached(name string) ([]byte, error) {
-	var st, own unix.Stat_t
-	err := errors.Join(d.at.Look(file(name, recordSuffix), &st), d.at.Stat(&own))
-	if err == nil && st.Uid != own.Uid {
-		err = fmt.Errorf("%s/%s belongs to uid %d: remove it", d.Name, file(name, recordSuffix), st.Uid)
-	}
-	if err != nil {
-		return nil, err
-	}
 	return d.at.ReadRegular(file(name, recordSuffix), maxCachedEntry)
 }
 
@@ -83,12 +75,8 @@ func (d *Directory) WriteCached(name string, text []byte) error {
 		return fmt.Errorf("write %s/%s: more than %d bytes", d.Name, name, maxCachedEntry)
 	}
 	next := file(name+"."+NewID(), nextSuffix) // Two sessions may write at once.
-	err := d.writeNew(next, text)
-	if err == nil {
-		err = d.at.Rename(next, file(name, recordSuffix))
-	}
-	if err != nil {
-		return errors.Join(err, d.at.Unlink(next))
+	if err := d.at.Replace(file(name, recordSuffix), next, text); err != nil {
+		return err
 	}
 	return d.shrinkCache()
 }

@@ -1,8 +1,8 @@
 package session
 
 import (
-	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -40,55 +40,35 @@ func openPrivate(name string, uid int) (*Directory, error) {
 	return openOwn(name, uid)
 }
 
-// openOwn opens a directory, and verifies that it is the user's alone.
+// openOwn opens a directory that is the user's alone. What is opened is what was looked at: nobody else may put another in its
+// place, in the user's own directory or in a sticky one.
 func openOwn(name string, uid int) (*Directory, error) {
-	dir, err := openDir(name)
+	st, err := kernel.Look(name)
 	switch {
-	case errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EXDEV):
-		return nil, fmt.Errorf("%s is not a directory, or is a mount point: remove it", name)
 	case err != nil:
-		return nil, notOpened(name, uid, err)
+		return nil, fmt.Errorf("open directory %s: %w", name, err)
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR || isMount(name, &st):
+		return nil, fmt.Errorf("%s is not a directory, or is a mount point: remove it", name)
+	case !kernel.IsDirOf(uid, &st):
+		return nil, fmt.Errorf("directory %s belongs to uid %d: remove it, or name another (XDG_RUNTIME_DIR, XDG_CACHE_HOME, XDG_STATE_HOME)", name, st.Uid)
+	case st.Mode&0o077 != 0:
+		return nil, fmt.Errorf("directory %s is open to others: chmod 700 it", name)
 	}
-	var st unix.Stat_t
-	if err = dir.Stat(&st); err == nil {
-		err = private(name, uid, &st)
-	}
+	dir, err := kernel.OpenDir(name)
 	if err != nil {
-		dir.Close()
 		return nil, err
 	}
 	return newDirectory(dir), nil
 }
 
-// openDir opens a directory of records. In /tmp any user may mount a file system for another one to find (fusermount(1)).
-// Its owner and mode are what the mounter says, and so are the records on it.
-func openDir(name string) (*kernel.Dir, error) {
-	if entry, ok := strings.CutPrefix(name, temporaryDir+"/"); ok && !strings.Contains(entry, "/") {
-		return kernel.OpenUnmounted(temporaryDir, entry)
+// isMount reports whether a directory in /tmp is on a file system of its own. Any user may mount one there for another one to
+// find (fusermount(1)). Its owner and mode are what the mounter says, and so are the records on it.
+func isMount(name string, st *unix.Statx_t) bool {
+	if path.Dir(name) != temporaryDir {
+		return false
 	}
-	return kernel.OpenDir(name)
-}
-
-// private says what keeps a directory from being the user's alone.
-func private(name string, uid int, st *unix.Stat_t) error {
-	switch {
-	case int(st.Uid) != uid:
-		return fmt.Errorf("directory %s belongs to uid %d: remove it, or name another (XDG_RUNTIME_DIR, XDG_CACHE_HOME, XDG_STATE_HOME)", name, st.Uid)
-	case st.Mode&0o077 != 0:
-		return fmt.Errorf("directory %s is open to others: chmod 700 it", name)
-	}
-	return nil
-}
-
-// notOpened says why a directory cannot be opened. Another user's is closed to us, as it should be.
-func notOpened(name string, uid int, err error) error {
-	var st unix.Stat_t
-	if errors.Is(err, unix.EACCES) && unix.Lstat(name, &st) == nil {
-		if why := private(name, uid, &st); why != nil {
-			return why
-		}
-	}
-	return fmt.Errorf("open directory: %w", err)
+	tmp, err := kernel.Look(temporaryDir + "/.")
+	return err != nil || tmp.Dev_major != st.Dev_major || tmp.Dev_minor != st.Dev_minor
 }
 
 // dirFor chooses the first of Open's places that is the user's.

@@ -72,13 +72,8 @@ func (j *Journal) Replace(notes []engine.Note) error {
 		}
 		all = append(append(all, b...), '\n')
 	}
-	err := j.dir.writeNew(j.next, all)
-	if err == nil {
-		err = j.dir.at.Rename(j.next, j.name)
-	}
-	if err != nil {
-		_ = j.dir.at.Unlink(j.next)
-		return fmt.Errorf("replace journal %s: %w", j.name, err)
+	if err := j.dir.at.Replace(j.name, j.next, all); err != nil {
+		return err
 	}
 	j.Close()
 	j.torn = false

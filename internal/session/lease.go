@@ -131,38 +131,7 @@ func (l *Lease) Write(r Record) error {
 	if err != nil {
 		return fmt.Errorf("encode record %s: %w", l.id, err)
 	}
-	next, record := file(l.id, nextSuffix), file(l.id, recordSuffix)
-	err = l.dir.writeNew(next, append(b, '\n'))
-	if err == nil {
-		err = l.dir.at.Rename(next, record)
-	}
-	if err != nil {
-		_ = l.dir.at.Unlink(next)
-		return fmt.Errorf("replace record %s/%s: %w", l.dir.Name, record, err)
-	}
-	return nil
-}
-
-func (d *Directory) writeNew(name string, b []byte) error {
-	fd, err := d.at.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("create %s: %w", name, err)
-	}
-	for len(b) > 0 {
-		n, err := unix.Write(fd, b)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			unix.Close(fd)
-			return fmt.Errorf("write %s: %w", name, err)
-		}
-		b = b[n:]
-	}
-	if err := unix.Close(fd); err != nil {
-		return fmt.Errorf("close %s: %w", name, err)
-	}
-	return nil
+	return l.dir.at.Replace(file(l.id, recordSuffix), file(l.id, nextSuffix), append(b, '\n'))
 }
 
 // MarkKept notes in the record of a dead session that it is over, and that a process to keep has a session in its cgroup.

@@ -100,14 +100,11 @@ func Users() []int {
 	for _, e := range users {
 		out = appendUID(out, e.Name())
 	}
-	if tmp, err := kernel.OpenDir(temporaryDir); err == nil {
-		defer tmp.Close()
-		names, _ := tmp.Names()
-		for _, name := range names {
-			number, ok := strings.CutPrefix(name, fallbackPrefix)
-			if uid := appendUID(nil, number); ok && len(uid) == 1 && tmp.HasDirOf(uid[0], name) {
-				out = append(out, uid[0])
-			}
+	temporary, _ := os.ReadDir(temporaryDir)
+	for _, e := range temporary {
+		number, ok := strings.CutPrefix(e.Name(), fallbackPrefix)
+		if uid := appendUID(nil, number); ok && len(uid) == 1 && hasDir(uid[0], fallbackDir(uid[0])) {
+			out = append(out, uid[0])
 		}
 	}
 	slices.Sort(out)
@@ -130,44 +127,35 @@ func CloseAll(dirs []*Directory) {
 	}
 }
 
-// own opens the user's real directories that others cannot write to, each once. left are the errors of the user's others.
+// own opens the user's real directories that are closed to others, each once. left are the errors of the user's others.
 func own(candidates []string, uid int) (out []*Directory, left []error) {
 	type place struct{ dev, ino uint64 }
 	seen := map[place]bool{}
 	for _, name := range candidates {
-		dir, err := openDir(name)
+		dir, err := openOwn(name, uid)
 		if err != nil {
-			if closed(name, uid, err) {
+			// Another user may put anything in the place of one below /tmp: that is no directory of records.
+			if proc.Starved(err) || hasDir(uid, name) {
 				left = append(left, err)
 			}
 			continue
 		}
 		var st unix.Stat_t
-		if dir.Stat(&st) != nil || st.Mode&0o022 != 0 || int(st.Uid) != uid {
+		_ = dir.at.Stat(&st)
+		if is := (place{st.Dev, st.Ino}); seen[is] {
 			dir.Close()
-			if int(st.Uid) == uid {
-				left = append(left, fmt.Errorf("session directory %s can be written by others: chmod 700 it", name))
-			}
-			continue
+		} else {
+			seen[is] = true
+			out = append(out, dir)
 		}
-		// A file system numbers its files by itself: two directories may have the same number.
-		//nolint:unconvert // Dev is a smaller type elsewhere
-		here := place{uint64(st.Dev), uint64(st.Ino)}
-		if seen[here] {
-			dir.Close()
-			continue
-		}
-		seen[here] = true
-		out = append(out, newDirectory(dir))
 	}
 	return out, left
 }
 
-// closed reports whether a directory that could not be opened is the user's, or may be. Another user may put anything in
-// the place of one below /tmp: that is no directory of records.
-func closed(name string, uid int, err error) bool {
-	var st unix.Stat_t
-	return proc.Starved(err) || errors.Is(err, unix.EACCES) && unix.Lstat(name, &st) == nil && int(st.Uid) == uid
+// hasDir reports whether a path names a directory of the user, and not what another one has mounted.
+func hasDir(uid int, name string) bool {
+	st, err := kernel.Look(name)
+	return err == nil && kernel.IsDirOf(uid, &st) && !isMount(name, &st)
 }
 
 // Remove removes the record and lock of a dead session. The error is ErrHeld when it lives after all.

@@ -158,26 +158,6 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// Only what is there and the user's may have records.
-func TestClosed(t *testing.T) {
-	dir := t.TempDir()
-	for _, c := range []struct {
-		err  error
-		uid  int
-		want bool
-	}{
-		{unix.EMFILE, os.Getuid(), true}, {unix.ENOMEM, os.Getuid(), true}, {unix.EACCES, os.Getuid(), true}, {unix.EACCES, os.Getuid() + 1, false},
-		{unix.ENOENT, os.Getuid(), false}, {unix.ELOOP, os.Getuid(), false}, {unix.EXDEV, os.Getuid(), false},
-	} {
-		if got := closed(dir, c.uid, c.err); got != c.want {
-			t.Errorf("%v, uid %d: %v", c.err, c.uid, got)
-		}
-	}
-	if closed(dir+"/none", os.Getuid(), unix.EACCES) {
-		t.Error("what cannot be seen counts as there")
-	}
-}
-
 // namesOf closes directories and gives their names.
 func namesOf(dirs []*Directory) (names []string) {
 	for _, d := range dirs {

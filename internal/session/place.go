@@ -111,12 +111,7 @@ func (p Place) Tell(s Sharing) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", p.name, err)
 	}
-	next := file(p.name, nextSuffix)
-	if err := p.dir.writeNew(next, b); err != nil {
-		_ = p.dir.at.Unlink(next)
-		return err
-	}
-	return p.dir.at.Rename(next, file(p.name, recordSuffix))
+	return p.dir.at.Replace(file(p.name, recordSuffix), file(p.name, nextSuffix), b)
 }
 
 // Sharing is what Tell has written. The host's user may have written anything.
@@ -197,23 +192,14 @@ func (d *Directory) Secret() (k [16]byte, err error) {
 
 const secretTries = 3
 
-// makeSecret writes the secret to a file that gets its name once it is whole. So half of it is never seen, and a
-// process that is killed leaves nothing. Where the file system has no files without a name, it has another name first.
+// makeSecret writes the secret to a file that gets its name once it is whole: half of it is never seen, and of two that are made
+// at once the first one stays.
 func (d *Directory) makeSecret() error {
 	var k [16]byte
 	random(k[:8])
 	random(k[8:])
-	if fd, err := d.at.Unnamed(0o600); err == nil {
-		defer unix.Close(fd)
-		n, err := unix.Write(fd, k[:])
-		if err == nil && n == len(k) {
-			if err = d.at.LinkUnnamed(fd, keyFile); err == nil || errors.Is(err, unix.EEXIST) {
-				return err
-			}
-		}
-	}
 	next := keyFile + "." + NewID()
-	if err := d.writeNew(next, k[:]); err != nil {
+	if err := d.at.Replace(next, next+".tmp", k[:]); err != nil {
 		return err
 	}
 	err := d.at.Link(next, keyFile)

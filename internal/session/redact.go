@@ -65,7 +65,7 @@ const (
 // reads the argument, such as a shell. hideNext says that the argument ends with an option: its value is the next one.
 func redactNamed(a string) (shown string, hideNext bool) {
 	for end := range len(a) + 1 {
-		if end < len(a) && !strings.Contains("=:"+blanks, a[end:end+1]) {
+		if end < len(a) && strings.IndexByte("=:"+blanks, a[end]) < 0 {
 			continue
 		}
 		before := strings.TrimRight(a[:end], quotes)
@@ -75,12 +75,12 @@ func redactNamed(a string) (shown string, hideNext bool) {
 			continue
 		}
 		switch {
-		case end == len(a) || strings.Contains(blanks, a[end:end+1]):
+		case end == len(a) || strings.IndexByte(blanks, a[end]) >= 0:
 			if !strings.HasPrefix(name, "-") {
 				continue
 			}
 			hideNext = strings.Trim(a[end:], blanks) == ""
-		case a[end] == ':' && (at >= 0 && strings.Contains("/:", before[at:at+1]) || strings.HasPrefix(a[end:], "://")):
+		case a[end] == ':' && (at >= 0 && strings.IndexByte("/:", before[at]) >= 0 || strings.HasPrefix(a[end:], "://")):
 			continue // a path, the port of a host, a scheme
 		}
 		value := strings.TrimLeft(a[min(end+1, len(a)):], blanks)
