@@ -108,8 +108,7 @@ func (s *Stat) set(i int, field []byte) (err error) {
 // Reader reads process entries; it keeps its buffer from one to the next. The zero value is ready. Not for use by
 // several goroutines.
 type Reader struct {
-	buf    []byte
-	births births
+	buf []byte
 	// Apart has memory read by a goroutine that can be left behind, also that of processes with a thread in state D. It is for those
 	// who read processes that are not below them, and may start threads.
 	Apart bool

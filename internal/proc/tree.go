@@ -15,11 +15,11 @@ import (
 //
 // The kernel promises an exact list of children only while they are stopped (proc_pid_task(5)), so the list is a
 // snapshot. A caller that must be sure asks again until nothing new turns up. Where the kernel lists no children, all
-// processes are read; then SignalBorn says what turns up.
+// processes are read.
 //
 // An error may come with the processes that could be read: others may be there.
 func (r *Reader) Descendants(root int) ([]Stat, error) {
-	r.births, r.Unseen = births{}, false
+	r.Unseen = false
 	first, err := r.children(root, 0)
 	if errors.Is(err, ErrGone) {
 		// Kernels without CONFIG_PROC_CHILDREN, and emulated ones such as gVisor.
@@ -142,7 +142,6 @@ func (r *Reader) descendantsByScan(root int) ([]Stat, error) {
 // All reads the stat of every process in sight. Entries that vanish or cannot be read meanwhile are left out. An error may
 // come with those that could be read, if others were left out for want of a descriptor or memory.
 func (r *Reader) All() ([]Stat, error) {
-	r.startTracking()
 	list, err := PIDs()
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
@@ -150,19 +149,15 @@ func (r *Reader) All() ([]Stat, error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("read the process table: /proc is empty: %w", unix.ENODEV)
 	}
-	// The newest are read first: they are the ones that may be gone, or have children, in a moment. When the pids have
-	// wrapped around, those above the newest pid are the older ones. The kernel lists pids in order.
-	wrap, _ := slices.BinarySearch(list, r.births.newest+1)
-	out, err := r.stats(list, wrap)
-	r.trackTable(out)
-	return out, err
+	return r.stats(list)
 }
 
-// stats reads the stat of the processes, backwards from the index end and then from the last one. See All for the error.
-func (r *Reader) stats(list []int, end int) (out []Stat, unread error) {
+// stats reads the stat of the processes. As a rule the last ones are the newest. They are read first: they may be gone, or have
+// children, in a moment. See All for the error.
+func (r *Reader) stats(list []int) (out []Stat, unread error) {
 	out = make([]Stat, 0, len(list))
-	for i := range list {
-		s, err := r.Stat(list[(end+len(list)-1-i)%len(list)])
+	for _, pid := range slices.Backward(list) {
+		s, err := r.Stat(pid)
 		if err == nil {
 			out = append(out, s)
 		} else if Starved(err) {

@@ -232,7 +232,7 @@ func TestWhatCannotBeReadIsTold(t *testing.T) {
 	)
 	us, threads := Stat{ID: ID{PID: os.Getpid()}}, Stat{ID: ID{PID: os.Getpid()}, Threads: 2}
 	look := func() {
-		stats, err = r.stats([]int{us.PID}, 1)
+		stats, err = r.stats([]int{us.PID})
 		_, errEnv = r.HasEnv(us, "A=1")
 		_, errThreads = r.HasEnv(threads, "A=1")
 	}

@@ -41,8 +41,6 @@ type Group struct {
 	spare map[proc.ID]bool // what is known of whether a process is kept
 	// marked are the processes that were asked for the session's mark since the last look, and their answers.
 	marked map[proc.ID]bool
-	// known are the processes of the last look, the dead and the kept ones too, by pid.
-	known map[int]kin
 	// unseen counts the members of the leaf that are not in the snapshot, because they started later or cannot be read now.
 	unseen int
 	// unread are all living processes of the group if the last look could not inspect one of them, or one above it. Then none is
@@ -67,8 +65,6 @@ type Batch struct {
 	forks bool
 	// within says that the caller has the mark of a group, or is in its leaf, and so is what it starts.
 	within bool
-	// last is the last look.
-	last snapshot
 	// cleans says that a member cleans up after a container, which may take as long as limit says.
 	cleans   bool
 	cleaning cleanup
@@ -79,8 +75,7 @@ type Batch struct {
 const roundPause = 20 * time.Millisecond
 
 // End asks every member of every group to end, and waits up to the term grace. Then it kills until all are gone or the
-// kill timeout has passed. Where no member is left after SIGTERM, one round of SIGKILL makes sure of that (stopBorn).
-// It fills in the groups' outcomes. A look that failed is made again in the next round, and nothing is signalled meanwhile.
+// kill timeout has passed. It fills in the groups' outcomes. A look that failed is made again in the next round, and nothing is signalled meanwhile.
 // The error says that the process table cannot be read in the end.
 func (b *Batch) End(g Grace) error {
 	b.start()
@@ -104,7 +99,7 @@ func (b *Batch) start() {
 	}
 }
 
-// How many looks in a row must find no member, where the births in between cannot be followed. One proves nothing about a
+// How many looks in a row must find no member. One proves nothing about a
 // tree that forks: the processes that were there have ended, and those that are there now started after the look. About
 // a tree that was seen to fork, even two prove little, because the table is read name by name.
 const (
@@ -112,47 +107,52 @@ const (
 	emptyLooksOfFork = 8
 )
 
-// until repeats rounds until none is left for certain, several in a row find no member, or the time is up.
-func (b *Batch) until(deadline time.Time, round func() (left int, none bool, err error)) {
+// until repeats rounds until several in a row find no member, or the time is up.
+func (b *Batch) until(deadline time.Time, round func() (left int, err error)) {
 	for empty := 0; ; {
-		left, none, err := round()
+		left, err := round()
 		if empty++; left > 0 || err != nil {
 			empty = 0
 		}
-		if none || empty >= emptyLooksOfFork || empty >= emptyLooks && !b.forks || !time.Now().Before(deadline) {
+		if empty >= emptyLooksOfFork || empty >= emptyLooks && !b.forks || !time.Now().Before(deadline) {
 			return
 		}
 		time.Sleep(roundPause)
 	}
 }
 
-// kill is a round of SIGKILL. SIGSTOP comes before it, so that no member forks away. left counts the members that it has
-// found, and none says that there can be no other.
-func (b *Batch) kill() (left int, none bool, err error) {
+// kill is a round of SIGKILL. SIGSTOP comes before it, so that no member forks away. left counts the members that it has found.
+func (b *Batch) kill() (left int, err error) {
 	if left, waits, err := b.killOthers(); waits || err != nil {
-		return left, false, err
+		return left, err
 	}
 	thaw := b.freeze()
 	defer thaw()
+	members, err := b.members()
+	if err != nil {
+		return 0, err
+	}
+	signalAll(&b.reader, stopAll(&b.reader, members, b.members), unix.SIGKILL)
+	for _, gr := range b.Groups {
+		left += gr.left
+	}
+	return left, nil
+}
+
+// members looks for the members of all groups that are to be killed.
+func (b *Batch) members() (all []proc.Stat, err error) {
 	t, err := b.look()
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
-	var all []proc.Stat
 	for _, gr := range b.Groups {
 		// What was no process to keep may have executed one since.
 		maps.DeleteFunc(gr.spare, func(_ proc.ID, kept bool) bool { return !kept })
 		members := gr.members(t)
-		left += gr.left
 		b.noteForks(members)
-		signalAll(&b.reader, members, unix.SIGSTOP)
 		all = append(all, members...)
 	}
-	born, none := b.stopBorn()
-	b.forks = b.forks || len(born) > 0
-	signalAll(&b.reader, append(all, born...), unix.SIGKILL)
-	left += len(born)
-	return left, none && left == 0, nil
+	return all, nil
 }
 
 // noteForks notes that a member has started since all were asked to end.
@@ -160,13 +160,13 @@ func (b *Batch) noteForks(members []proc.Stat) {
 	b.forks = b.forks || slices.ContainsFunc(members, func(m proc.Stat) bool { return b.askedAt > 0 && m.Start > b.askedAt })
 }
 
-// ask is a round of SIGTERM to the members that were not asked yet. It never says that none is left. conmon would pass the
+// ask is a round of SIGTERM to the members that were not asked yet. conmon would pass the
 // signal on to its container, which is asked itself. It is asked where it is alone from the start: its container is another
 // user's. One that is alone later cleans up.
-func (b *Batch) ask() (left int, none bool, err error) {
+func (b *Batch) ask() (left int, err error) {
 	t, err := b.look()
 	if err != nil {
-		return 0, false, err
+		return 0, err
 	}
 	for _, gr := range b.Groups {
 		members := gr.members(t)
@@ -188,7 +188,7 @@ func (b *Batch) ask() (left int, none bool, err error) {
 	if b.askedAt == 0 {
 		b.askedAt, err = proc.Now()
 	}
-	return left, false, err
+	return left, err
 }
 
 // freeze freezes the leaves that have members, until thaw is called. So no member forks between the look and the kill;
@@ -285,7 +285,6 @@ func (b *Batch) look() (snapshot, error) {
 	if b.within {
 		t.addBelow(os.Getpid())
 	}
-	b.last = t
 	return t, nil
 }
 
@@ -365,12 +364,10 @@ func (gr *Group) members(t snapshot) []proc.Stat {
 		all = append(all, s)
 		queue = append(queue, t.children[pid]...)
 	}
-	gr.known = make(map[int]kin, len(all))
 	clear(gr.marked)
 	var out []proc.Stat
 	for _, s := range all {
 		kept := gr.keptAbove(t, s, reached)
-		gr.known[s.PID] = kin{s.Start, kept}
 		switch {
 		case s.Dead():
 		case kept:

@@ -166,9 +166,9 @@ func TestBatchSparesOrphanOfTheKept(t *testing.T) {
 	k := start(t, "nest", 2, KeepMark) // its child has no environment
 	g := &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()}
 	b := startBatch(t, g)
-	round := func(f func() (int, bool, error)) {
+	round := func(f func() (int, error)) {
 		t.Helper()
-		if left, _, err := f(); err != nil || left != 0 {
+		if left, err := f(); err != nil || left != 0 {
 			t.Errorf("%d members, %v", left, err)
 		}
 	}
@@ -189,11 +189,11 @@ func TestBatchSparesOrphanOfTheKept(t *testing.T) {
 func TestBatchSparesWhoBecomesKept(t *testing.T) {
 	k := start(t, "heir", 1)
 	b := startBatch(t, &Group{Seeds: ids(t, k.PID), UID: os.Getuid()})
-	if left, _, err := b.ask(); err != nil || left != 1 {
+	if left, err := b.ask(); err != nil || left != 1 {
 		t.Errorf("%d members, %v", left, err)
 	}
 	k.Await()
-	if left, _, err := b.kill(); err != nil || left != 0 {
+	if left, err := b.kill(); err != nil || left != 0 {
 		t.Errorf("%d members to kill, %v", left, err)
 	}
 	if !k.Alive() {
@@ -273,17 +273,9 @@ func TestBatchSparesBornOfTheKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			since, launch := keeper(t, own, c.script, c.env)
-			group := func() *Group {
-				return &Group{UID: os.Getuid(), Mark: mark, Session: "one", Inherited: c.inherited, Keep: []string{"keeper"}}
-			}
-			b := startBatch(t, group())
-			lookFor(t, b)
-			b.Since = since
 			child := launch()
-			if got := pids(stopAllBorn(t, b)); slices.Contains(got, child) == c.kept {
-				t.Errorf("stopped %v, of %d", got, child)
-			}
-			b = &Batch{Groups: []*Group{group()}, Since: since}
+			group := &Group{UID: os.Getuid(), Mark: mark, Session: "one", Inherited: c.inherited, Keep: []string{"keeper"}}
+			b := &Batch{Groups: []*Group{group}, Since: since}
 			if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: testkit.Patience}); err != nil {
 				t.Error(err)
 			}
@@ -450,9 +442,6 @@ func TestBatchSparesCommandsOfTheCaller(t *testing.T) {
 		t.Errorf("members %v of %v", pids(got), table.born)
 	}
 	since := start(t, "nest", 2, mark+"="+session)
-	if got := stopAllBorn(t, b); len(got) > 0 {
-		t.Errorf("stopped %v", pids(got))
-	}
 	end(t, gr)
 	for _, k := range []*testkit.Kin{before, since} {
 		if !k.Alive() {
@@ -469,101 +458,12 @@ func TestBatchSparesCommandsOfTheCaller(t *testing.T) {
 	}
 }
 
-// A process that has started since the look is stopped if its parent, its mark or its leaf makes it a member.
-func TestBatchStopsBorn(t *testing.T) {
-	const mark, session = "MCP_TETHER_TEST_SESSION", "one"
-	seed, before := start(t, "rest", 1), start(t, "rest", 1, mark+"=other")
-	gr := &Group{Seeds: ids(t, seed.PID), UID: os.Getuid(), Mark: mark, Session: session}
-	foreign := &Group{UID: os.Getuid() + 1, Mark: mark, Session: "two"}
-	b := startBatch(t, gr, foreign)
-	if born, none := b.stopBorn(); len(born) != 0 || none {
-		t.Errorf("stopped %v, none=%v, before any look", born, none)
-	}
-	lookFor(t, b)
-	if born := stopAllBorn(t, b); len(born) != 0 {
-		t.Errorf("stopped %v of none", born)
-	}
-	born := start(t, "nest", 2, mark+"="+session) // its child has no environment
-	spared := []*testkit.Kin{
-		start(t, "nest", 2, mark+"="+session, KeepMark),
-		start(t, "rest", 1, mark+"=other"),
-		start(t, "rest", 1, mark+"=two"),
-		start(t, "rest", 1),
-		before, seed,
-	}
-	got := stopAllBorn(t, b)
-	if !slices.Equal(pids(got), sorted(born.PIDs...)) {
-		t.Errorf("stopped %v, want %v, and no other", pids(got), born.PIDs)
-	}
-	signalAll(&b.reader, got, unix.SIGKILL)
-	born.Dead()
-	for _, k := range spared {
-		if !k.Alive() {
-			t.Errorf("%v: ended", k.PIDs)
-		}
-	}
-}
-
-// Another process may have a member's pid by now, and the children of that process are not ours.
-func TestBatchStopsBornOfParent(t *testing.T) {
-	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
-		gr := &Group{UID: os.Getuid()}
-		b := startBatch(t, gr)
-		lookFor(t, b)
-		// The test itself stands for a member that was found, or for the process that has its pid now.
-		gr.known[os.Getpid()] = kin{start: ids(t, os.Getpid())[0].Start - age}
-		born := start(t, "rest", 1)
-		if got := stopAllBorn(t, b); (len(got) == 1) != (age == 0) {
-			t.Errorf("%s: stopped %v", what, got)
-		}
-		_ = unix.Kill(born.PID, unix.SIGCONT)
-	}
-}
-
-func TestBatchStopsBornInLeaf(t *testing.T) {
-	leaf := ownLeaf(t)
-	b := startBatch(t, &Group{Leaf: leaf, UID: os.Getuid()})
-	lookFor(t, b)
-	within := startIn(t, leaf, "rest")
-	start(t, "rest", 1)
-	got := stopAllBorn(t, b)
-	if !slices.Equal(pids(got), []int{within.PID}) {
-		t.Errorf("stopped %v, want %v", pids(got), within.PID)
-	}
-	signalAll(&b.reader, got, unix.SIGKILL)
-	within.Dead()
-}
-
-// stopAllBorn stops what was born until there is no more. One search gives up if others' processes come and go all the time, or
-// if it has had no processor.
-func stopAllBorn(t *testing.T, b *Batch) (all []proc.Stat) {
-	t.Helper()
-	testkit.Until(t, "a search that finds nothing new", func() bool {
-		born, none := b.stopBorn()
-		all = append(all, born...)
-		return none
-	})
-	return all
-}
-
 // startBatch is a batch that has not looked yet.
 func startBatch(t *testing.T, groups ...*Group) *Batch {
 	t.Helper()
 	b := &Batch{Groups: groups, Since: now(t)}
 	b.start()
 	return b
-}
-
-// lookFor looks at the processes as a round does.
-func lookFor(t *testing.T, b *Batch) {
-	t.Helper()
-	table, err := b.look()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, gr := range b.Groups {
-		gr.members(table)
-	}
 }
 
 // A pass may have looked at the host long before it ends anything. What started since the look is asked for its mark. What
@@ -600,15 +500,8 @@ func TestBatchLeavesAGroupThatItCannotInspect(t *testing.T) {
 	if len(members) > 0 || len(gr.unread) != 2 || gr.left != 2 {
 		t.Errorf("members %v, unread %v, left %d", pids(members), pids(gr.unread), gr.left)
 	}
-	newborn := proc.Stat{ID: id(t, start(t, "rest", 1).PID), PPID: k.PIDs[0]}
-	if b.groupOf(newborn) != nil || !gr.seen[newborn.ID] {
-		t.Errorf("a new process below is a member, or the next look does not find it: %v", gr.seen)
-	}
 	if members = gr.members(table); len(members) != 2 || len(gr.unread) > 0 {
 		t.Errorf("then: members %v, unread %v", pids(members), pids(gr.unread))
-	}
-	if b.groupOf(newborn) != gr { // the control
-		t.Error("then a new process below is no member")
 	}
 }
 
@@ -625,7 +518,7 @@ func TestBatchNamesTheUnread(t *testing.T) {
 		err             error
 	)
 	// One descriptor is too few for the copy that reads the memory of other users' processes.
-	testkit.WithFiles(t, lowestFree(t)+1, func() { left, _, err = b.ask() })
+	testkit.WithFiles(t, lowestFree(t)+1, func() { left, err = b.ask() })
 	if left != 2 || err != nil {
 		t.Errorf("%d members, %v", left, err)
 	}
@@ -634,7 +527,7 @@ func TestBatchNamesTheUnread(t *testing.T) {
 	if survivors != 1 || len(gr.Survivors) != 1 || gr.Survivors[0].PID != without(k.PIDs, k.PID)[0] || err != nil {
 		t.Errorf("%d survivors, %+v, %v", survivors, gr.Survivors, err)
 	}
-	if left, _, err = b.kill(); left != 1 || err != nil {
+	if left, err = b.kill(); left != 1 || err != nil {
 		t.Errorf("%d members to kill, %v", left, err)
 	}
 	k.Dead()
@@ -654,9 +547,9 @@ func TestBatchLooksAgain(t *testing.T) {
 		"two that found none": {later, []error{nil, nil}}, // the control
 	} {
 		b, rounds := Batch{}, 0
-		b.until(c.deadline, func() (left int, none bool, err error) {
+		b.until(c.deadline, func() (left int, err error) {
 			rounds++
-			return 0, false, c.errs[rounds-1]
+			return 0, c.errs[rounds-1]
 		})
 		if rounds != len(c.errs) {
 			t.Errorf("%s: %d rounds, want %d", name, rounds, len(c.errs))

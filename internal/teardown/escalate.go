@@ -2,6 +2,7 @@ package teardown
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 	"time"
 
@@ -101,12 +102,6 @@ const (
 // stopped first, so that none forks away. Call it again until nothing is left. With a process to keep, the cgroup is
 // not killed as a whole, because the kernel makes no exception.
 func (s *Scope) Kill(server int) []Sent {
-	if s.hunts > 0 {
-		s.hunts--
-		if sent, _ := s.killBorn(); len(sent) > 0 {
-			return sent
-		}
-	}
 	members, kept, err := s.Members()
 	if sent, waits := s.killOthers(members); waits {
 		return sent
@@ -119,8 +114,7 @@ func (s *Scope) Kill(server int) []Sent {
 	if server > 0 && noneListed(members, err) {
 		return s.blind(server, syscall.SIGKILL)
 	}
-	members, born := s.stopAll(members)
-	return addKilled(append(signalAll(&s.reader, members, syscall.SIGKILL), born...), byLeaf)
+	return addKilled(signalAll(&s.reader, s.stopAll(members), syscall.SIGKILL), byLeaf)
 }
 
 // addKilled adds the processes that were killed with their cgroup. Those that are gone since have got no further signal.
@@ -136,10 +130,6 @@ func addKilled(sent []Sent, byLeaf []proc.Stat) []Sent {
 	}
 	return sent
 }
-
-// maxHunts is how many rounds follow a tree that forks faster than it is killed, before another look at the whole process
-// table.
-const maxHunts = 4
 
 // killLeaf uses cgroup.kill. Before Linux 5.14 the leaf is frozen instead, so that all of its members can be listed and
 // killed before they fork. It reports whether that could be done.
@@ -159,79 +149,40 @@ func (s *Scope) killLeaf() bool {
 	return err == nil
 }
 
-// stopAll stops members until no unstopped one turns up, and returns all of them; born were killed already.
-func (s *Scope) stopAll(members []proc.Stat) (all []proc.Stat, born []Sent) {
+// stopAll stops members until no unstopped one turns up, and returns all of them.
+func (s *Scope) stopAll(members []proc.Stat) []proc.Stat {
+	return stopAll(&s.reader, members, func() ([]proc.Stat, error) {
+		members, _, err := s.Members()
+		return members, err
+	})
+}
+
+// stopAll stops members until look finds no other, and returns those of the last look. A process may execute another program between
+// the look and its stop, and be one to keep from then on: what is no member any more is continued.
+func stopAll(r *proc.Reader, members []proc.Stat, look func() ([]proc.Stat, error)) []proc.Stat {
 	stopped, began := make(map[proc.ID]bool, len(members)), time.Now()
 	for n := 0; n < maxSweeps && time.Since(began) < sweepTime; n++ {
-		var fresh []proc.Stat
-		for _, m := range members {
-			if !stopped[m.ID] {
-				stopped[m.ID] = true
-				fresh = append(fresh, m)
-			}
-		}
+		fresh := slices.DeleteFunc(slices.Clone(members), func(m proc.Stat) bool { return stopped[m.ID] })
 		if len(fresh) == 0 {
 			break
 		}
-		signalAll(&s.reader, fresh, syscall.SIGSTOP)
-		s.hunts = maxHunts
-		if born, err := s.killBorn(); err == nil {
-			s.resume(stopped, members)
-			return members, born
+		for _, m := range fresh {
+			stopped[m.ID] = true
 		}
-		next, _, err := s.Members()
+		signalAll(r, fresh, syscall.SIGSTOP)
+		next, err := look()
 		if noneListed(next, err) {
 			break
 		}
 		members = next
 	}
-	s.resume(stopped, members)
-	return members, nil
-}
-
-// resume continues what was stopped and is not to be killed. A process may execute another program between the look and
-// its stop, and be one to keep from then on.
-func (s *Scope) resume(stopped map[proc.ID]bool, members []proc.Stat) {
 	for _, m := range members {
 		delete(stopped, m.ID)
 	}
 	for id := range stopped {
-		_ = s.reader.Signal(id, syscall.SIGCONT)
+		_ = r.Signal(id, syscall.SIGCONT)
 	}
-}
-
-// killBorn kills the members that have started since the last look, until none turns up. It does not read the whole
-// process table again, because a tree that forks would move on meanwhile. It fails if the last look was not at that
-// table. If it could not keep up, the next rounds of Kill go on with it.
-func (s *Scope) killBorn() ([]Sent, error) {
-	var born []Sent
-	fresh := func(p proc.Stat) bool {
-		// fresh may be called twice for one process (proc.Reader.SignalBorn).
-		if n := len(born); n > 0 && born[n-1].To.ID == p.ID {
-			return true
-		}
-		if start, ok := s.last.known[p.PID]; ok && start == p.Start || !s.isBelow(p) || s.judge(p) != member {
-			return false
-		}
-		born = append(born, Sent{To: p, Sig: syscall.SIGKILL})
-		return true
-	}
-	none, err := hunt(&s.reader, fresh, syscall.SIGKILL)
-	if none || err != nil {
-		s.hunts = 0
-	}
-	return born, err
-}
-
-// hunt signals the new processes that judge accepts (SignalBorn), until it meets none or its time is up. none says that
-// it met none.
-func hunt(r *proc.Reader, judge func(proc.Stat) bool, sig syscall.Signal) (none bool, err error) {
-	for n, began := 0, time.Now(); n < maxSweeps && time.Since(began) < sweepTime; n++ {
-		if met, err := r.SignalBorn(judge, sig); err != nil || met == 0 {
-			return err == nil, err
-		}
-	}
-	return false, nil
+	return members
 }
 
 // signalAll sends the signals to each of the processes.

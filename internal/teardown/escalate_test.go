@@ -125,11 +125,7 @@ func (s *Scope) standsStill(t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	members, born := s.stopAll(members)
-	if len(born) > 0 {
-		t.Errorf("%v were killed, though the children could be listed", born)
-	}
-	stopped := living(members)
+	stopped := living(s.stopAll(members))
 	if len(stopped) == 0 {
 		t.Fatal("the families ended before they were stopped")
 	}
@@ -173,26 +169,6 @@ func (s *Scope) killUntilEmpty(t *testing.T) {
 // goes on.
 func TestStopAllContinuesWhatIsKeptSince(t *testing.T) {
 	s := own(t)
-	s.continuesWhatIsKept(t, nil)
-}
-
-// The same if births can be followed from the second look on, because that was at the whole table.
-func TestStopAllContinuesWhatIsKeptBeforeBirths(t *testing.T) {
-	s := own(t)
-	s.continuesWhatIsKept(t, func() []int {
-		s.Helpers = func() []proc.ID { // called in each look
-			if _, err := s.reader.All(); err != nil {
-				t.Error(err)
-			}
-			return nil
-		}
-		return start(t, "rest", 1).PIDs
-	})
-}
-
-// continuesWhatIsKept has a member become one to keep before it is stopped. since returns what is a member since.
-func (s *Scope) continuesWhatIsKept(t *testing.T, since func() []int) {
-	t.Helper()
 	k := start(t, "heir", 1)
 	members, _, err := s.Members()
 	if err != nil || !slices.Equal(pids(members), k.PIDs) {
@@ -204,12 +180,8 @@ func (s *Scope) continuesWhatIsKept(t *testing.T, since func() []int) {
 	if heir := k.Await(); heir != k.PID {
 		t.Fatalf("the heir is %d, want %d", heir, k.PID)
 	}
-	var others []int
-	if since != nil {
-		others = since()
-	}
-	if members, _ = s.stopAll(members); !slices.Equal(pids(members), others) {
-		t.Errorf("%v are to be killed, want %v", pids(members), others)
+	if members = s.stopAll(members); len(members) > 0 {
+		t.Errorf("%v are to be killed", pids(members))
 	}
 	// A stopped process would not read the end of its input.
 	k.Stdin.Close()
@@ -381,70 +353,6 @@ func TestSurvivors(t *testing.T) {
 	// And a tree goes on forking if each look finds another process that has ended as well.
 	if got := of(members); len(got) != 1 || looks != lastLooks {
 		t.Errorf("%+v after %d looks, of a tree that forks", got, looks)
-	}
-}
-
-// A process that has started since the table was read is killed if it is a member.
-func TestKillBorn(t *testing.T) {
-	s := own(t)
-	foreign, before := start(t, "nest", 2), start(t, "rest", 1)
-	s.Foreign = []proc.ID{id(t, foreign.PID)}
-	follow(t, s)
-	born, kept := start(t, "nest", 2), start(t, "nest", 2, KeepMark)
-	got, err := s.killBorn()
-	if err != nil || !slices.Equal(signalled(got), sorted(born.PIDs...)) {
-		t.Errorf("killed %v (%v), want %v", signalled(got), err, born.PIDs)
-	}
-	born.Dead()
-	for _, pid := range slices.Concat(foreign.PIDs, before.PIDs, kept.PIDs) {
-		if st, err := s.reader.Stat(pid); err != nil || st.Dead() {
-			t.Errorf("%d was killed: %+v, %v", pid, st, err)
-		}
-	}
-	if again, err := s.killBorn(); err != nil || len(again) != 0 {
-		t.Errorf("once more: %v, %v", signalled(again), err)
-	}
-	late := start(t, "rest", 1)
-	s.hunts = 1
-	if got := signalled(s.Kill(0)); !slices.Equal(got, late.PIDs) {
-		t.Errorf("a round goes on with what was born since: %v, want %v", got, late.PIDs)
-	}
-	awaitExit(t, late.PID)
-	s.hunts = 1
-	if got, want := signalled(s.Kill(0)), before.PIDs; !slices.Equal(got, want) {
-		t.Errorf("when nothing was born, it looks at all: %v, want %v", got, want)
-	}
-}
-
-// Another process may have a member's pid by now, and the children of that process are not ours.
-func TestKillBornSparesChildrenOfReusedPID(t *testing.T) {
-	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
-		k := start(t, "rest", 1)
-		s := &Scope{Root: k.PID}
-		follow(t, s)
-		// The test itself stands for a member that was found, or for the process that has its pid now.
-		s.last.known[os.Getpid()] = id(t, os.Getpid()).Start - age
-		born := start(t, "rest", 1)
-		if got, err := s.killBorn(); err != nil || (len(got) == 1) != (age == 0) {
-			t.Errorf("%s: killed %v, %v", what, signalled(got), err)
-		}
-		if st, err := s.reader.Stat(born.PID); age > 0 && (err != nil || st.Dead()) {
-			t.Errorf("%s: %+v, %v", what, st, err)
-		}
-	}
-}
-
-// follow looks at the session, and then at the whole table.
-func follow(t *testing.T, s *Scope) {
-	t.Helper()
-	if _, _, err := s.Members(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.killBorn(); err == nil {
-		t.Fatal("births are followed without a look at the whole table")
-	}
-	if _, err := s.reader.All(); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -55,9 +55,8 @@ type Scope struct {
 	cleaning cleanup
 	// foreign are the processes seen below a foreign child or a helper.
 	foreign map[proc.ID]bool
-	// last is the last look, and hunts how many rounds do without another (killBorn).
-	last  look
-	hunts int
+	// last is the last look.
+	last look
 	// gaveUp says that the last look could not inspect all processes, however often it was made. Then what cannot be inspected is
 	// not kept.
 	gaveUp bool
@@ -65,8 +64,6 @@ type Scope struct {
 
 // look is what one look at the processes of a session has found.
 type look struct {
-	// known are all of them, the dead ones too, and Root: when each started, in clock ticks, by its pid.
-	known map[int]uint64
 	// below are the kept processes, foreign those that are not the session's, and unclear those that may be either.
 	below, foreign, unclear map[int]bool
 	// helpers are the sessions (setsid(2)) of Root's helpers.
@@ -109,10 +106,9 @@ func (s *Scope) look() (members, kept []proc.Stat, err error) {
 	s.unread = nil
 	found, err := s.reader.Descendants(s.Root)
 	s.note(err)
-	s.last = look{known: make(map[int]uint64, len(found)+1), below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
+	s.last = look{below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
 	found, lerr := s.addLeaf(found)
 	s.note(lerr)
-	s.last.known[s.Root] = 0
 	// Asked after the table was read: each helper in the table is known by then.
 	s.last.helpers = s.helpers(found)
 	for _, p := range found {
@@ -134,7 +130,6 @@ func (s *Scope) look() (members, kept []proc.Stat, err error) {
 // judge says which role a process has that is below Root, or in the leaf. Its parent was judged before.
 func (s *Scope) judge(p proc.Stat) role {
 	l := &s.last
-	l.known[p.PID] = p.Start
 	foreign := l.foreign[p.PPID] || l.helpers[p.Session] || l.helpers[p.PID] || s.isForeign(p) // a helper may not have its own session yet
 	unclear := !foreign && (l.unclear[p.PPID] || s.isUnclear(p))
 	switch {
@@ -156,17 +151,6 @@ func (s *Scope) judge(p proc.Stat) role {
 		return member
 	}
 	return other
-}
-
-// isBelow reports whether a process that has started since the last look is a child of Root or of one that was found. A
-// pid may have been reused since: the parent is the process that was found only if it has the same start time.
-func (s *Scope) isBelow(p proc.Stat) bool {
-	start, ok := s.last.known[p.PPID]
-	if !ok || p.PPID == s.Root {
-		return ok
-	}
-	up, err := s.reader.Stat(p.PPID)
-	return err == nil && up.Start == start
 }
 
 // helpers are the sessions (setsid(2)) of Root's helpers. The kernel does not reuse a session's number while the session

@@ -301,7 +301,7 @@ func TestUnreadIsNeitherMemberNorKept(t *testing.T) {
 		"with a foreign child and leaf": {Foreign: before, Mark: "MCP_TETHER_SESSION=this", Leaf: &cgroup.Leaf{Dir: "/none"}},
 	} {
 		s.Foreign, s.Mark, s.Leaf = with.Foreign, with.Mark, with.Leaf
-		s.last = look{known: map[int]uint64{}, below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
+		s.last = look{below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
 		testkit.WithFiles(t, 0, func() {
 			for _, p := range all {
 				if r := s.judge(p); r != other {
