@@ -39,41 +39,6 @@ func ownUser(t *testing.T) int {
 	return 0
 }
 
-// limitedFiles are the processes whose limit of open files is lowered from outside.
-var limitedFiles = map[string]func(s *session) []int{
-	"supervisor": func(s *session) []int { return []int{s.Supervisor()} },
-	"anchor":     func(s *session) []int { return []int{s.PID} },
-	"both":       func(s *session) []int { return []int{s.Supervisor(), s.PID} },
-}
-
-// The end is seen all the same.
-func TestFilesLimitedMeanwhile(t *testing.T) {
-	t.Parallel()
-	needCgroup(t)
-	for who, pids := range limitedFiles {
-		for _, limit := range []uint64{4, 0} {
-			for name, end := range map[string]func(*session){"gateway killed": func(s *session) { s.gw.Kill() }, "stdin closed": (*session).closeStdin} {
-				t.Run(fmt.Sprintf("%s/%d/%s", who, limit, name), func(t *testing.T) {
-					t.Parallel()
-					s := begin(t, setup{Flags: quick("--containers=off")}, "serve,ignore-term,ignore-eof", escapees...)
-					for _, pid := range pids(s) {
-						limitFiles(t, pid, limit)
-					}
-					for _, pid := range []int{s.Supervisor(), s.PID} {
-						// The signal ends the wait that began before.
-						s.ok(syscall.Kill(pid, syscall.SIGWINCH))
-					}
-					if !strings.Contains(s.Ask(`{"id":3,"method":"ping"}`), `"id":3`) {
-						t.Error("the server does not answer")
-					}
-					end(s)
-					s.Gone()
-				})
-			}
-		}
-	}
-}
-
 // Without the kernel's random numbers a session starts all the same.
 func TestWithoutRandomNumbers(t *testing.T) {
 	t.Parallel()

@@ -3,12 +3,10 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,90 +64,6 @@ func TestRecoveryWithoutItsLog(t *testing.T) {
 			})
 		}
 	}
-}
-
-// limitFiles changes the limit of open files of a living process.
-func limitFiles(t *testing.T, pid int, n uint64) {
-	t.Helper()
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}, nil); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// The anchor can open nothing any more, and the server is deaf. What it was given before is enough for a leaf.
-func TestRecoveryWithoutDescriptors(t *testing.T) {
-	t.Parallel()
-	needCgroup(t)
-	for name, limit := range map[string]uint64{"0": 0, "4": 4} {
-		t.Run("nofile="+name, func(t *testing.T) {
-			t.Parallel()
-			s := begin(t, setup{Flags: resisting()}, "serve,ignore-term", escapees...)
-			supervisor, leaf := s.Supervisor(), stage.CgroupLeaf(s.ID())
-			last := "/cgroup.kill"
-			if _, err := os.Stat(leaf + last); err != nil {
-				last = "/cgroup.events" // before Linux 5.14
-			}
-			// The server may be up before its letter has been read, and a process at its limit is given no descriptors.
-			testkit.Until(t, "the anchor to hold the leaf", func() bool {
-				fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.PID))
-				return slices.ContainsFunc(fds, func(fd string) bool {
-					file, _ := os.Readlink(fd)
-					return strings.HasSuffix(file, filepath.Base(leaf)+last)
-				})
-			})
-			limitFiles(t, s.PID, limit)
-			s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
-			wantExit(t, s.Wait(), "exit 137")
-			s.WaitDead()
-			if _, err := os.Stat(leaf); leaf == "" || err == nil {
-				t.Errorf("leaf %q is left, or there was none", leaf)
-			}
-			// The record could not be taken over. The user's next session removes it.
-			if len(s.Records()) > 0 {
-				s.sweepByNextSession()
-			}
-			s.NothingLeft()
-		})
-	}
-}
-
-// sweepByNextSession has the user's next session end what is left of this one.
-func (s *session) sweepByNextSession() {
-	s.t.Helper()
-	next := s.gw.newSession()
-	next.Runtime = s.Runtime
-	next.Spawn(setup{Flags: polite()}, node(next.Dir, "serve")...)
-	next.WaitReady()
-	testkit.Until(s.t, "the sweep of the session before", func() bool {
-		left, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", s.IDs[0]+".*"))
-		return len(left) == 0
-	})
-	next.closeStdin()
-	wantExit(s.t, next.Wait(), "exit 0")
-	next.WaitDead()
-}
-
-// Without a leaf the anchor sees no process when it can open nothing. It ends the server, and does not claim more.
-func TestBlindRecoveryClaimsNothing(t *testing.T) {
-	t.Parallel()
-	s := begin(t, setup{Flags: resisting("--cgroup=off", "--kill-timeout=2s")}, "serve,ignore-term", "daemon")
-	supervisor := s.Supervisor()
-	limitFiles(t, s.PID, 0)
-	s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
-	wantExit(t, s.Wait(), "exit 137")
-	stage.AwaitExit(t, s.Server)
-	said, err := os.ReadFile(s.Stderr)
-	s.ok(err)
-	log, err := os.ReadFile(s.Log)
-	s.ok(err)
-	all := string(said) + string(log)
-	if !strings.Contains(all, `"cause":"supervisor-gone"`) || !strings.Contains(all, `"leaked":true`) {
-		t.Errorf("a daemon is left, and it is not said: %s", all)
-	}
-	if len(s.Records()) != 1 {
-		t.Error("no record for a reaper")
-	}
-	s.EndAll()
 }
 
 // A record that cannot be removed keeps its lock: one without a lock would never be looked at again.

@@ -44,7 +44,6 @@ func (t *tree) launch(path string) error {
 		group, release, err := proc.EmptyGroup()
 		if child.Group, child.NewGroup = group, err != nil; err == nil {
 			defer release()
-			t.scope.Group = group
 		}
 	}
 	pid, err := t.spawn(child)

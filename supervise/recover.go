@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
-	"mcp-tether/internal/argv"
 	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -29,7 +28,6 @@ func Recover(opts Options, o Orphan) (int, error) {
 	runtime.GOMAXPROCS(1)
 	hand := o.hand
 	hand.Anchor, hand.ParentFD, hand.Mailbox = 0, -1, -1
-	freeDescriptors(hand)
 	s := newSession(opts, hand)
 	s.openLogAnyway()
 	s.polled.add(signals, o.signals, unix.POLLIN)
@@ -69,19 +67,6 @@ func Recover(opts Options, o Orphan) (int, error) {
 		return o.verdict()
 	}
 	return code, nil
-}
-
-// freeDescriptors closes descriptors that are not needed any more if no other can be opened: a look at a process takes one.
-// Unless the session is on a terminal, standard input and output are /dev/null by now.
-func freeDescriptors(hand argv.Handover) {
-	null, err := proc.OpenNull()
-	if err == nil {
-		_ = unix.Close(null)
-		return
-	}
-	if errors.Is(err, unix.EMFILE) && !hand.Terminal {
-		_, _ = unix.Close(0), unix.Close(1)
-	}
 }
 
 // verdict is the exit code when nothing of the session was found.

@@ -107,20 +107,25 @@ func (t *tree) emptyLeaf() bool {
 // costlyLook is how long a look at the process table may take and still be repeated at each end of a child.
 const costlyLook = 5 * time.Millisecond
 
-// onlyOthers reports whether all that is left is kept on purpose, or was there before. It reads the process table, so it is
+// onlyOthers reports whether all that is left is kept on purpose, was there before, or is dead. It reads the process table, so it is
 // called only at the end.
 func (t *tree) onlyOthers() bool {
 	began := time.Now()
 	defer func() { t.lookedAt = time.Now(); t.lookTook = t.lookedAt.Sub(began) }()
 	// A process that is reparented while the table is read may be missed once.
 	for range 2 {
-		members, kept, err := t.scope.Members()
-		// Strays are left alone, too, and told of at the end (Unclear). Where nothing is listed, nothing explains what is left.
-		if err != nil || len(members) > 0 || len(kept)+t.others()+len(t.scope.Unclear()) == 0 {
+		if !t.explained() {
 			return false
 		}
 	}
 	return true
+}
+
+// explained reports whether a look finds no member, and something else that explains why a child is left: it is kept on purpose, or
+// not the session's, or dead (a tracer may hold it). Strays are left alone, too, and told of at the end (Unclear).
+func (t *tree) explained() bool {
+	members, kept, err := t.scope.Members()
+	return err == nil && len(members) == 0 && !t.scope.Unseen() && len(kept)+t.others()+len(t.scope.Unclear())+t.scope.Dead() > 0
 }
 
 // keepsMore notes what the last look of a teardown has found to keep, and reports whether the record has yet to tell of it.
@@ -219,16 +224,15 @@ type remains struct {
 // close releases all that belongs to the tree.
 func (t *tree) close() remains {
 	r := remains{began: t.machine.Began}
-	var unread error
 	if !t.clear {
 		r.survivors = t.scope.Survivors(func() (members []proc.Stat) {
-			members, r.kept, unread = t.scope.Members()
+			members, r.kept, _ = t.scope.Members()
 			return members
 		})
 		r.survivors = append(r.survivors, t.scope.Unclear()...)
 	}
 	r.removed = t.closeEngine(t.engine)
-	r.unseen = len(r.survivors) == 0 && t.unseen(r.kept, unread)
+	r.unseen = len(r.survivors) == 0 && t.unseen()
 	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.Err != nil
 	if t.scope.Leaf != nil {
 		r.oomKills = t.scope.Leaf.OOMKills()
@@ -244,14 +248,14 @@ func (t *tree) close() remains {
 	return r
 }
 
-// unseen reports whether children are left that are not listed (no /proc, hidepid, no descriptor, a tracer that keeps the dead).
-func (t *tree) unseen(kept []proc.Stat, unread error) bool {
+// unseen reports whether children are left that are not listed (no /proc, hidepid, no descriptor).
+func (t *tree) unseen() bool {
 	if t.clear {
 		return false
 	}
 	// The removal of containers may have started and ended helpers.
 	left, _ := proc.Reap(func(int, unix.WaitStatus) {})
-	return left && (len(kept)+t.others() == 0 || t.scope.Unseen() || unread != nil && !t.emptyLeaf())
+	return left && !t.explained()
 }
 
 // removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.

@@ -93,8 +93,8 @@ func TestWhatWasThereExplainsWhileItLives(t *testing.T) {
 		// The look is at what is below the child, so the child itself is not listed.
 		tr := &tree{common: c, scope: teardown.Scope{Root: pid, Foreign: []proc.ID{x.before}}}
 		tr.scope.Helpers = func() []proc.ID { return []proc.ID{x.helper} }
-		if tr.onlyOthers() != x.explained || tr.unseen(nil, nil) == x.explained {
-			t.Errorf("%s: only others %t, unseen %t", name, tr.onlyOthers(), tr.unseen(nil, nil))
+		if tr.onlyOthers() != x.explained || tr.unseen() == x.explained {
+			t.Errorf("%s: only others %t, unseen %t", name, tr.onlyOthers(), tr.unseen())
 		}
 	}
 }

@@ -48,8 +48,8 @@ func (r *Reader) readMemory(s Stat, file string, offset int, buf []byte) (n int,
 		err = ErrKeptWaiting
 	case r.Apart:
 		n, err = r.readApart(name, offset, buf)
-	case offset == 0: // What was read before would be overwritten by awaitSleep.
-		err = r.awaitSleep(s)
+	case offset == 0: // What was read before would be overwritten by awaitReadable.
+		err = r.awaitReadable(s)
 	}
 	if err == nil && !r.Apart {
 		n, err = readAt(name, offset, buf)
@@ -99,8 +99,8 @@ func (r *Reader) readApart(name string, offset int, buf []byte) (int, error) {
 	return 0, ErrKeptWaiting
 }
 
-// awaitSleep waits until no thread of a process is in state D, which the disk may be the reason of. It is a look at one moment.
-func (r *Reader) awaitSleep(s Stat) error {
+// awaitReadable waits until no thread of a process is in state D, which the disk may be the reason of. It is a look at one moment.
+func (r *Reader) awaitReadable(s Stat) error {
 	for n := r.patience(); ; n-- {
 		waits, err := r.inStateD(s)
 		if err != nil || !waits {

@@ -41,11 +41,6 @@ type Group struct {
 	spare map[proc.ID]bool // what is known of whether a process is kept
 	// marked are the processes that were asked for the session's mark since the last look, and their answers.
 	marked map[proc.ID]bool
-	// unseen counts the members of the leaf that are not in the snapshot, because they started later or cannot be read now.
-	unseen int
-	// unread are all living processes of the group if the last look could not inspect one of them, or one above it. Then none is
-	// touched, as nobody knows which are to be kept.
-	unread []proc.Stat
 	// left is how many living members the last look has found.
 	left int
 }
@@ -152,7 +147,7 @@ func (b *Batch) members() (all []proc.Stat, err error) {
 		b.noteForks(members)
 		all = append(all, members...)
 	}
-	return all, nil
+	return all, b.unread
 }
 
 // noteForks notes that a member has started since all were asked to end.
@@ -188,7 +183,7 @@ func (b *Batch) ask() (left int, err error) {
 	if b.askedAt == 0 {
 		b.askedAt, err = proc.Now()
 	}
-	return left, err
+	return left, errors.Join(err, b.unread)
 }
 
 // freeze freezes the leaves that have members, until thaw is called. So no member forks between the look and the kill;
@@ -217,11 +212,7 @@ func (b *Batch) freeze() (thaw func()) {
 
 // conclude names the survivors, and counts them.
 func (b *Batch) conclude() (left int, err error) {
-	var t snapshot
-	_ = patiently(func() error {
-		t, err = b.look()
-		return err
-	})
+	t, err := b.look()
 	for _, gr := range b.Groups {
 		again := false
 		gr.Survivors = survivors(&b.reader, func() []proc.Stat {
@@ -231,12 +222,9 @@ func (b *Batch) conclude() (left int, err error) {
 			again, gr.Kept = true, nil
 			return gr.members(t)
 		})
-		for _, p := range gr.unread {
-			gr.Survivors = append(gr.Survivors, survivor(p, "left alone: it could not be read whether it is to be kept"))
-		}
 		left += len(gr.Survivors)
 	}
-	return left, err
+	return left, errors.Join(err, b.unread)
 }
 
 // Expel moves the kept processes of a group that was ended out of its leaf, and reports whether that is still in use.
@@ -263,6 +251,7 @@ type snapshot struct {
 }
 
 func (b *Batch) look() (snapshot, error) {
+	b.unread = nil
 	all, err := b.reader.All()
 	if err != nil {
 		return snapshot{}, err
@@ -347,10 +336,10 @@ func (gr *Group) holdsCaller() bool {
 	return inside || err != nil
 }
 
-// members lists the living members: those seen before, and all processes below them now.
+// members lists the living members: those seen before, and all processes below them now. It lists none after a process that could
+// not be inspected in this look, as nobody knows what is to be kept (unread).
 func (gr *Group) members(t snapshot) []proc.Stat {
 	b := gr.batch
-	b.unread, gr.unread = nil, nil
 	queue, reached := gr.roots(t), map[int]bool{}
 	var all []proc.Stat
 	for len(queue) > 0 {
@@ -378,10 +367,10 @@ func (gr *Group) members(t snapshot) []proc.Stat {
 			out = append(out, s)
 		}
 	}
+	gr.left = len(out)
 	if b.unread != nil {
-		gr.unread, out = out, nil
+		return nil
 	}
-	gr.left = len(out) + len(gr.unread) + gr.unseen
 	return out
 }
 
@@ -396,19 +385,24 @@ func (gr *Group) roots(t snapshot) []int {
 	if gr.Session != "" && !gr.Inherited {
 		queue = append(queue, t.born[gr.Session]...)
 	}
-	gr.unseen = 0
 	if gr.Leaf == nil {
 		return queue
 	}
 	pids, _ := gr.Leaf.Procs()
 	for _, pid := range pids {
-		// The snapshot is older. What it knows by this pid, and below it, may be another process.
-		switch now, err := gr.batch.reader.Stat(pid); {
-		case err == nil && now.ID == t.byPID[pid].ID:
-			queue = append(queue, pid)
-		case !errors.Is(err, proc.ErrGone):
-			gr.unseen++
+		now, err := gr.batch.reader.Stat(pid)
+		if err != nil {
+			continue
 		}
+		// The snapshot is older. What it knows by this pid, and below it, may be another process.
+		if now.ID != t.byPID[pid].ID {
+			// A newborn may be a command of the caller, if that is in the leaf. The next look tells.
+			if inside, err := gr.Leaf.Holds(pid); !inside || err != nil || gr.batch.within {
+				continue
+			}
+			t.byPID[pid], t.children[pid] = now, nil
+		}
+		queue = append(queue, pid)
 	}
 	return queue
 }

@@ -6,8 +6,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"mcp-tether/internal/proc"
 )
 
@@ -35,15 +33,12 @@ func (s *Scope) Terminate(server int) []Sent {
 	var fresh []proc.Stat
 	for n := range termSweeps {
 		members, _, err := s.Members()
-		if server > 0 && noneListed(members, err) {
-			for _, m := range fresh {
-				delete(s.asked, m.ID) // it is asked with those that cannot be listed now
-			}
-			return s.askBlindly(server)
+		if first && server > 0 && noneListed(members, err) {
+			return s.signalServer(server, syscall.SIGTERM, syscall.SIGCONT)
 		}
 		news := len(fresh)
 		for _, m := range members {
-			if !s.asked[m.ID] && !s.askedBlindly(m) && m.Comm != "conmon" && (first || m.Start < s.askedAt) {
+			if !s.asked[m.ID] && m.Comm != "conmon" && (first || m.Start < s.askedAt) {
 				s.asked[m.ID] = true
 				fresh = append(fresh, m)
 			}
@@ -65,33 +60,6 @@ const termSweeps = 4
 // noneListed reports whether a look has failed to list any process.
 func noneListed(members []proc.Stat, err error) bool { return err != nil && len(members) == 0 }
 
-// askBlindly asks the server and its group, once. The other members are asked as soon as they can be listed.
-func (s *Scope) askBlindly(server int) []Sent {
-	if s.blindly > 0 || s.askedServer(server) {
-		return nil
-	}
-	s.blindly, s.blindGroup = server, s.groupOf(server)
-	if s.askedAt == 0 {
-		s.askedAt, _ = proc.Now()
-	}
-	return s.blind(server, syscall.SIGTERM, syscall.SIGCONT)
-}
-
-// askedServer reports whether the server was asked when it was listed. Some servers take a second SIGTERM for "at once".
-func (s *Scope) askedServer(server int) bool {
-	for id := range s.asked {
-		if id.PID == server {
-			return true
-		}
-	}
-	return false
-}
-
-// askedBlindly reports whether a member was asked by askBlindly.
-func (s *Scope) askedBlindly(m proc.Stat) bool {
-	return s.blindly > 0 && (m.PID == s.blindly || s.blindGroup > 0 && m.PGRP == s.blindGroup)
-}
-
 // How often, and for how long, to look for a fixed point while the tree forks.
 const (
 	maxSweeps = 64
@@ -112,7 +80,7 @@ func (s *Scope) Kill(server int) []Sent {
 		byLeaf = members
 	}
 	if server > 0 && noneListed(members, err) {
-		return s.blind(server, syscall.SIGKILL)
+		return s.signalServer(server, syscall.SIGKILL)
 	}
 	return addKilled(signalAll(&s.reader, s.stopAll(members), syscall.SIGKILL), byLeaf)
 }
@@ -198,34 +166,16 @@ func signalAll(r *proc.Reader, to []proc.Stat, sigs ...syscall.Signal) []Sent {
 	return sent
 }
 
-// blind signals the server and its process group when nothing can be listed (no /proc). A server that is known to be kept is
-// left alone. The number of the group cannot be reused before the server, which is in it, is waited for.
-func (s *Scope) blind(server int, sigs ...syscall.Signal) []Sent {
+// signalServer signals the server when nothing can be listed (no /proc), unless it is known to be kept.
+func (s *Scope) signalServer(server int, sigs ...syscall.Signal) (sent []Sent) {
 	for id := range s.kept {
 		if id.PID == server {
 			return nil
 		}
 	}
-	var sent []Sent
 	for _, sig := range sigs {
 		st := proc.Stat{ID: proc.ID{PID: server}, Comm: "server"}
 		sent = append(sent, Sent{st, sig, proc.SignalChild(server, sig)})
-		if group := s.groupOf(server); group > 0 {
-			_ = unix.Kill(-group, sig)
-		}
 	}
 	return sent
-}
-
-// groupOf is the server's process group if only the session is in it, else 0. What is to be kept may be in it, too: the kernel
-// makes no exception.
-func (s *Scope) groupOf(server int) int {
-	if len(s.kept)+len(s.Keep) > 0 {
-		return 0
-	}
-	// A group of another pid namespace is 0 here, and kill(2) takes that for ours.
-	if pgid, err := unix.Getpgid(server); err == nil && pgid > 1 && (pgid == server || pgid == s.Group) {
-		return pgid
-	}
-	return 0
 }

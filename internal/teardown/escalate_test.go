@@ -188,120 +188,35 @@ func TestStopAllContinuesWhatIsKeptSince(t *testing.T) {
 	k.Dead()
 }
 
-// If no process can be listed, the server and its group are still reached: the server is a child that was not waited
-// for.
-func TestBlind(t *testing.T) {
-	s := own(t)
-	k := start(t, "nest", 2)
-	for _, x := range (&Scope{}).blind(k.PID, syscall.SIGTERM, syscall.SIGCONT) {
-		if x.To.PID != k.PID || x.Err != nil {
-			t.Errorf("%+v", x)
-		}
-	}
-	awaitExit(t, k.PID)
-	// The server leads no group: its child is in the group of the test, which no signal may reach.
-	reapAll(t)
-	s.expect(t, "its child", without(k.PIDs, k.PID), nil)
-}
-
-// A look that failed once costs no member its SIGTERM, and the server gets no second one.
-func TestTerminateAfterBlind(t *testing.T) {
-	s := own(t)
-	server, other := start(t, "stubborn", 1), start(t, "rest", 1)
-	started := ids(t, other.PID)[0].Start
-	testkit.Until(t, "the next clock tick", func() bool {
-		now, err := proc.Now()
-		return err != nil || now > started
-	})
-	var blind []Sent
-	testkit.WithFiles(t, 0, func() { blind = append(s.Terminate(server.PID), s.Terminate(server.PID)...) })
-	if len(blind) != 2 || slices.ContainsFunc(blind, func(x Sent) bool { return x.To.PID != server.PID }) {
-		t.Errorf("blindly: %+v", blind)
-	}
-	if got := signalled(s.Terminate(server.PID)); !slices.Equal(got, other.PIDs) {
-		t.Errorf("then reached %v, want %v", got, other.PIDs)
-	}
-}
-
-// starvedTwice does something during which the first two looks at the processes fail: no descriptor can be had from a number on.
-func (s *Scope) starvedTwice(t *testing.T, limit uint64, do func()) {
-	t.Helper()
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	looks := 0
-	// Each look asks for the helpers once it has failed to read the table.
-	s.Helpers = func() []proc.ID {
-		if looks++; looks == 2 {
-			_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &files)
-		}
-		return nil
-	}
-	testkit.WithFiles(t, limit, do)
-}
-
-// A look for which there is no descriptor tells nothing about what is to be kept in the server's group, so it is made again.
-func TestStarvedLookSparesTheKept(t *testing.T) {
-	s := own(t)
-	server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
-	kept := testkit.Start(t, "rest", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID}, KeepMark)
-	s.starvedTwice(t, 0, func() {
-		if got := signalled(s.Kill(server.PID)); !slices.Equal(got, server.PIDs) {
-			t.Errorf("reached %v, want %v", got, server.PIDs)
-		}
-	})
-	awaitExit(t, server.PID)
-	s.expect(t, "then", nil, kept.PIDs)
-}
-
-// If that lasts, the server is signalled, but no group in which something is known to be kept.
-func TestLastingStarvationSparesTheKnown(t *testing.T) {
-	s := own(t)
-	server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
-	kept := testkit.Start(t, "rest", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID}, KeepMark)
-	s.expect(t, "before", server.PIDs, kept.PIDs)
-	testkit.WithFiles(t, 0, func() { s.Kill(server.PID) })
-	awaitExit(t, server.PID)
-	s.expect(t, "that lasted", nil, kept.PIDs)
-}
-
-// If no look can be had, and nothing is known to be kept, the server and its group are ended.
-func TestLastingStarvationEndsTheGroup(t *testing.T) {
-	s := own(t)
-	server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
-	beside := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID})
-	testkit.WithFiles(t, 0, func() { s.Kill(server.PID) })
-	awaitExit(t, server.PID)
-	awaitExit(t, beside.PID)
-}
-
-// A leaf can be killed without a look, but not before what is in it may have been seen.
-func TestStarvedLookSparesTheKeptInLeaf(t *testing.T) {
-	s := own(t)
-	s.Leaf = leaf(t, "starved-kill")
-	s.Leaf.Hold()
-	server, kept := start(t, "rest", 1), start(t, "rest", 1, KeepMark)
-	enter(t, s.Leaf, server.PID)
-	enter(t, s.Leaf, kept.PID)
-	s.starvedTwice(t, 0, func() { s.Kill(server.PID) })
-	awaitExit(t, server.PID)
-	s.expect(t, "then", nil, kept.PIDs)
-}
-
 // A server that is to be kept is not signalled as one that cannot be seen.
-func TestBlindSparesTheKeptServer(t *testing.T) {
+func TestUnseenKeptServerIsSpared(t *testing.T) {
 	s := own(t)
 	k := start(t, "rest", 1, KeepMark)
 	s.expect(t, "before", nil, k.PIDs)
-	if sent := s.blind(k.PID, syscall.SIGKILL); len(sent) > 0 {
+	if sent := s.signalServer(k.PID, syscall.SIGKILL); len(sent) > 0 {
 		t.Errorf("signalled %+v", sent)
 	}
 	s.expect(t, "afterwards", nil, k.PIDs)
 }
 
+// Where nothing can be listed, the server is asked once, and killed: it is a child that was not waited for.
+func TestUnseenServer(t *testing.T) {
+	s := own(t)
+	server := start(t, "stubborn", 1)
+	testkit.WithFiles(t, 0, func() {
+		if sent := s.Terminate(server.PID); !slices.Equal(signalled(sent), []int{server.PID, server.PID}) {
+			t.Errorf("SIGTERM and SIGCONT: %+v", sent)
+		}
+		if again := s.Terminate(server.PID); len(again) > 0 {
+			t.Errorf("asked again: %+v", again)
+		}
+		s.Kill(server.PID)
+	})
+	awaitExit(t, server.PID)
+}
+
 // A server that was listed and asked is not asked again when a later look fails.
-func TestTerminateThenBlind(t *testing.T) {
+func TestTerminateThenUnseen(t *testing.T) {
 	s := own(t)
 	server := start(t, "stubborn", 1)
 	if got := signalled(s.Terminate(server.PID)); !slices.Equal(got, server.PIDs) {
@@ -354,25 +269,4 @@ func TestSurvivors(t *testing.T) {
 	if got := of(members); len(got) != 1 || looks != lastLooks {
 		t.Errorf("%+v after %d looks, of a tree that forks", got, looks)
 	}
-}
-
-func id(t *testing.T, pid int) proc.ID {
-	t.Helper()
-	var r proc.Reader
-	st, err := r.Stat(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return st.ID
-}
-
-// lowestFree is the number that the next descriptor has.
-func lowestFree(t *testing.T) uint64 {
-	t.Helper()
-	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unix.Close(fd)
-	return uint64(fd)
 }

@@ -2,33 +2,14 @@ package teardown
 
 import (
 	"os"
-	"time"
 
 	"mcp-tether/internal/proc"
 )
 
-// How often a look is made again for which there was no descriptor or memory, and how long others have to give some back.
-const (
-	starvedLooks = 6
-	starvedPause = 50 * time.Millisecond
-)
-
-// patiently makes a look, and again while it is starved. The pause starts no thread (proc.Sleep).
-func patiently(look func() error) error {
-	err := look()
-	for n := 0; n < starvedLooks && proc.Starved(err); n++ {
-		proc.Sleep(starvedPause)
-		err = look()
-	}
-	return err
-}
-
-// inspector reads the processes of a teardown, and finds out which are to be kept. If it could not inspect one for lack of
-// descriptors or memory, unread says so, and nobody knows what is to be kept. A process that keeps its readers waiting, or
-// may not be read, is not kept.
+// inspector reads the processes of a teardown, and finds out which are to be kept. One that keeps its readers waiting, or may not be
+// read, is not kept. unread says that there was no descriptor or memory to inspect one with in this look, nil if all could be.
 type inspector struct {
 	reader proc.Reader
-	// unread is why a process could not be inspected in this look, nil if all could.
 	unread error
 }
 

@@ -20,7 +20,6 @@ func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 var (
 	_ = testkit.Rest("rest")
 	_ = testkit.Role("nest", nest)
-	_ = testkit.Role("guest", guest)
 	_ = testkit.Role("daemon", daemon)
 	_ = testkit.Role("stubborn", stubborn)
 	_ = testkit.Role("stopped", stopped)
@@ -32,13 +31,6 @@ var (
 func nest() {
 	spawn("rest", nil)
 	testkit.Report("nest")
-	testkit.Await()
-}
-
-// guest has one child, of another user.
-func guest() {
-	spawn("rest", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
-	testkit.Report("guest")
 	testkit.Await()
 }
 

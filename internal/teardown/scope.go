@@ -27,8 +27,6 @@ type Scope struct {
 	// place. Neither they nor their descendants are members. An orphan that is reparented to Root may then be one of
 	// theirs. So it is a member only if it is in the leaf or carries Mark, if that is set.
 	Foreign []proc.ID
-	// Group is a process group that only the session is in, or 0. It is signalled where nothing can be listed.
-	Group int
 	// Server is the child that the session started, and Mark the assignment in its environment; both matter only if there
 	// are foreign children.
 	Server int
@@ -49,17 +47,12 @@ type Scope struct {
 	asked map[proc.ID]bool
 	// askedAt is when the members were asked first, in clock ticks.
 	askedAt uint64
-	// blindly is the server if it was asked when nothing could be listed, and blindGroup its group if that was asked too.
-	blindly, blindGroup int
 	// cleaning is the time that conmon has.
 	cleaning cleanup
 	// foreign are the processes seen below a foreign child or a helper.
 	foreign map[proc.ID]bool
 	// last is the last look.
 	last look
-	// gaveUp says that the last look could not inspect all processes, however often it was made. Then what cannot be inspected is
-	// not kept.
-	gaveUp bool
 }
 
 // look is what one look at the processes of a session has found.
@@ -70,7 +63,8 @@ type look struct {
 	helpers map[int]bool
 	// kept are the living processes to keep.
 	kept []proc.Stat
-	// strays are the living unclear ones.
+	// dead counts Root's children that had ended. strays are the living unclear ones.
+	dead   int
 	strays []proc.Stat
 }
 
@@ -78,43 +72,20 @@ type look struct {
 type role uint8
 
 const (
-	other  role = iota // foreign, unclear or dead, or not to be judged in this look
+	other  role = iota // foreign, unclear or dead
 	member             // to be ended
 	spared             // kept on purpose
 )
 
 // Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
-// they started. The error says what could not be read; the lists hold what could.
+// they started. The error says what could not be read; the lists hold what could. A process that could not be inspected is not kept.
 func (s *Scope) Members() (members, kept []proc.Stat, err error) {
-	look := func() error {
-		members, kept, err = s.look()
-		return err
-	}
-	if !s.gaveUp {
-		s.gaveUp = proc.Starved(patiently(look))
-	}
-	if s.gaveUp {
-		s.gaveUp = proc.Starved(look())
-	}
-	return members, kept, err
-}
-
-// mayJudge reports whether the processes of this look may be judged: all of them could be inspected, or waiting did not help.
-func (s *Scope) mayJudge() bool { return s.unread == nil || s.gaveUp }
-
-func (s *Scope) look() (members, kept []proc.Stat, err error) {
-	s.unread = nil
 	found, err := s.reader.Descendants(s.Root)
-	s.note(err)
 	s.last = look{below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
 	found, lerr := s.addLeaf(found)
-	s.note(lerr)
 	// Asked after the table was read: each helper in the table is known by then.
 	s.last.helpers = s.helpers(found)
 	for _, p := range found {
-		if !s.mayJudge() {
-			break
-		}
 		switch s.judge(p) {
 		case member:
 			members = append(members, p)
@@ -124,7 +95,7 @@ func (s *Scope) look() (members, kept []proc.Stat, err error) {
 		}
 	}
 	s.last.kept = kept
-	return members, kept, errors.Join(err, lerr, s.unread)
+	return members, kept, errors.Join(err, lerr)
 }
 
 // judge says which role a process has that is below Root, or in the leaf. Its parent was judged before.
@@ -133,7 +104,6 @@ func (s *Scope) judge(p proc.Stat) role {
 	foreign := l.foreign[p.PPID] || l.helpers[p.Session] || l.helpers[p.PID] || s.isForeign(p) // a helper may not have its own session yet
 	unclear := !foreign && (l.unclear[p.PPID] || s.isUnclear(p))
 	switch {
-	case !s.mayJudge(): // Nothing is concluded, above all nothing that is remembered.
 	case foreign:
 		l.foreign[p.PID] = true
 		s.setForeign(p.ID)
@@ -143,11 +113,14 @@ func (s *Scope) judge(p proc.Stat) role {
 			l.strays = append(l.strays, p)
 		}
 	case p.Dead():
+		if p.PPID == s.Root {
+			l.dead++
+		}
 	case l.below[p.PPID] || s.keeps(p):
 		l.below[p.PID] = true
 		s.remember(p.ID)
 		return spared
-	case s.mayJudge():
+	default:
 		return member
 	}
 	return other
@@ -167,6 +140,10 @@ func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 	}
 	return sessions
 }
+
+// Dead counts the children of Root that had ended at the last look. What they have left is reparented to Root before they end, so a
+// second look finds that.
+func (s *Scope) Dead() int { return s.last.dead }
 
 // Unseen reports whether the last look has met a living process that cannot be read (hidepid).
 func (s *Scope) Unseen() bool { return s.reader.Unseen }
@@ -190,7 +167,9 @@ func (s *Scope) addLeaf(found []proc.Stat) ([]proc.Stat, error) {
 		if serr == nil && s.isInLeaf(st) {
 			found = append(found, st)
 		}
-		s.note(serr)
+		if proc.Starved(serr) {
+			err = serr // It may be there.
+		}
 	}
 	return found, err
 }
@@ -254,8 +233,7 @@ func (s *Scope) isInLeaf(p proc.Stat) bool {
 		return false
 	}
 	in, err := s.Leaf.Holds(p.PID)
-	s.note(err)
-	return in
+	return in && err == nil
 }
 
 // setForeign remembers a foreign process, for when its parent is gone.
