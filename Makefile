@@ -14,7 +14,7 @@ BUDGET  := 7077888
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
-ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
+ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/waiting internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
 UNITS   := . ./internal/stage ./internal/testkit ./scripts/demo ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture
 # A tool that is not there is passed over, but not in CI, which declares what it has.
@@ -32,9 +32,9 @@ ifneq ($(shell GOEXPERIMENT=$(without_marks) $(GO) env GOVERSION 2>/dev/null),)
 export GOEXPERIMENT ?= $(without_marks)
 endif
 
-# The binary enters before the Go runtime does, to record what the runtime changes (internal/proc/atexec.go).
+# The binary enters before the Go runtime does: who waits has none (internal/waiting).
 ifneq ($(filter linux/amd64 linux/arm64,$(GOOS)/$(GOARCH)),)
-LDFLAGS += -E mcp-tether/internal/proc.atExec
+LDFLAGS += -E mcp-tether/internal/waiting.atExec
 endif
 
 # In a release, what is used for help texts, for flags, for the configurations of clients and for what people read is compiled without
@@ -117,7 +117,7 @@ torture: build
 	$(GO) build -o bin/torture ./scripts/torture
 	bin/torture -bin $(BIN) $(TORTURE)
 
-# Each state of the protocol's model with two faults, and mistakes planted there, each of which must be caught.
+# Each state of the protocol's model, and mistakes planted there, each of which must be caught.
 model:
 	scripts/model/check
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,8 +26,8 @@ var (
 	ErrBound = errors.New("it is bound to cgroup v1: boot with systemd.unified_cgroup_hierarchy=1, or cgroup_no_v1=all")
 )
 
-// StepAside moves this process out of a cgroup that holds nothing else, into one below it, so that leaves below it can have limits.
-func StepAside(dir string) error {
+// StepAside moves processes, which are all that a cgroup holds, into one below it, so that leaves beside that can have limits.
+func StepAside(dir string, pids ...int) error {
 	fd, err := openCgroup(dir)
 	if err != nil {
 		return fmt.Errorf("open cgroup %s: %w", dir, err)
@@ -35,7 +36,12 @@ func StepAside(dir string) error {
 	if err := unix.Mkdirat(fd, aside, 0o755); err != nil {
 		return fmt.Errorf("create cgroup %s/%s: %w", dir, aside, err)
 	}
-	return kernel.WriteAt(fd, aside+"/cgroup.procs", "0")
+	for _, pid := range pids {
+		if err := kernel.WriteAt(fd, aside+"/cgroup.procs", strconv.Itoa(pid)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Limit sets limits on the leaf, which must be empty. What can be set is set, and the error is ErrLimits, with the reason, for

@@ -19,10 +19,6 @@ type Leaf struct {
 	Dir string
 	// fd is the leaf, and up the cgroup above it, from which the leaf is removed.
 	fd, up int
-	// killed says that Kill was called (see FD).
-	killed bool
-	// held are the control files that Hold has opened, by name; nil as a rule.
-	held map[string]int
 }
 
 // Current finds the directory of the cgroup that this process is in. The error is ErrNone without cgroup v2.
@@ -103,10 +99,10 @@ func onlyCgroup(fd int, err error) (int, error) {
 	return fd, nil
 }
 
-// FD is the descriptor for CLONE_INTO_CGROUP; -1 for a nil leaf, and after Kill. Linux 6.18 kills at once each process
-// that clone3 makes in a cgroup on which cgroup.kill was ever used. A process that moves there lives.
+// FD is the descriptor for CLONE_INTO_CGROUP; -1 for a nil leaf. Linux 6.18 kills at once each process that clone3 makes in a
+// cgroup that was ever killed.
 func (l *Leaf) FD() int {
-	if l == nil || l.killed {
+	if l == nil {
 		return -1
 	}
 	return l.fd
@@ -116,10 +112,6 @@ func (l *Leaf) FD() int {
 func (l *Leaf) Close() {
 	_ = unix.Close(l.fd)
 	_ = unix.Close(l.up)
-	for _, fd := range l.held {
-		_ = unix.Close(fd)
-	}
-	l.held = nil
 }
 
 // Owner is the user that made the leaf.
@@ -131,13 +123,13 @@ func (l *Leaf) Owner() (int, error) {
 	return int(st.Uid), nil
 }
 
-// OpenProcs opens cgroup.procs for a process that will move itself there, by writing "0".
-func (l *Leaf) OpenProcs() (int, error) {
-	fd, err := unix.Openat(l.fd, "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+// OpenKill opens cgroup.kill for writing; -1 where there is none (before Linux 5.14). Who waits without a runtime can write to it.
+func (l *Leaf) OpenKill() int {
+	fd, err := unix.Openat(l.fd, "cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, fmt.Errorf("open cgroup.procs of cgroup %s: %w", l.Dir, err)
+		return -1
 	}
-	return fd, nil
+	return fd
 }
 
 // ErrOthers says that a process is in the leaf of another session.
@@ -194,29 +186,19 @@ func onlyOthers(dir, depth int) bool {
 	return err == nil || vanished(err)
 }
 
-// Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14; ENOENT
-// before).
+// Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14).
 func (l *Leaf) Kill() error {
-	l.killed = true
-	return l.write("cgroup.kill", "1")
+	return kernel.WriteAt(l.fd, "cgroup.kill", "1")
 }
 
 // Freeze stops (or resumes) every process in the leaf and below, so that none can fork (Linux 5.2). A frozen process can
-// be killed. The file that has stopped them stays open until they are resumed: no other may be had by then.
+// be killed.
 func (l *Leaf) Freeze(on bool) error {
-	const name = "cgroup.freeze"
+	text := "0"
 	if on {
-		if err := l.hold(name, unix.O_WRONLY); err != nil {
-			return err
-		}
-		return l.write(name, "1")
+		text = "1"
 	}
-	err := l.write(name, "0")
-	if fd, ok := l.held[name]; ok {
-		_ = unix.Close(fd)
-		delete(l.held, name)
-	}
-	return err
+	return kernel.WriteAt(l.fd, "cgroup.freeze", text)
 }
 
 // frozenTries bounds the wait for the freezer, which stops each process at its next return to user space, in milliseconds.
@@ -225,7 +207,7 @@ const frozenTries = 100
 // AwaitFrozen waits until every process in the leaf and below stands still, and reports whether they do.
 func (l *Leaf) AwaitFrozen() bool {
 	for range frozenTries {
-		b, err := l.read("cgroup.events")
+		b, err := kernel.ReadAt(l.fd, "cgroup.events", nil)
 		if err != nil {
 			return false
 		}
@@ -239,7 +221,7 @@ func (l *Leaf) AwaitFrozen() bool {
 
 // Populated reports whether any live process is in the leaf or below.
 func (l *Leaf) Populated() (bool, error) {
-	b, err := l.read("cgroup.events")
+	b, err := kernel.ReadAt(l.fd, "cgroup.events", nil)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
 		return false, nil
 	}
@@ -252,7 +234,7 @@ func (l *Leaf) Populated() (bool, error) {
 // Procs lists the pids in the leaf and below. A pid of 0 (a process of another pid namespace) is left out. If the
 // cgroups below cannot be listed, the leaf's own pids are returned with the error.
 func (l *Leaf) Procs() ([]int, error) {
-	own, err := l.read("cgroup.procs")
+	own, err := kernel.ReadAt(l.fd, "cgroup.procs", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +250,7 @@ func (l *Leaf) Procs() ([]int, error) {
 // Foreign reports whether a process of another pid namespace is in the leaf or below. Such a process is listed as 0,
 // and nothing else can be known about it. A list that cannot be read may hold one, so the answer is true.
 func (l *Leaf) Foreign() bool {
-	own, err := l.read("cgroup.procs")
+	own, err := kernel.ReadAt(l.fd, "cgroup.procs", nil)
 	if err != nil || hasZero(own) {
 		return true
 	}

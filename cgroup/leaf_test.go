@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,26 +181,6 @@ func populated(t *testing.T, l *Leaf, want bool) {
 	}
 }
 
-// Before Linux 5.14 there is no cgroup.kill. The other files are held all the same, for a time without descriptors.
-func TestHoldWithoutKill(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"cgroup.procs", "cgroup.events"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &Leaf{Dir: dir, fd: fd, up: -1}
-	defer l.Close()
-	l.Hold()
-	if n := len(l.Descriptors()); n != 4 {
-		t.Errorf("%d descriptors instead of two directories and two files", n)
-	}
-}
-
 // A server may make cgroups of its own below its leaf: what is in them belongs to it, and they go with it.
 func TestLeafNested(t *testing.T) {
 	l := newLeaf(t)
@@ -245,43 +224,17 @@ func TestLeafHasOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// A process moves itself into the leaf, as where clone3 is refused, and is moved out again.
-func TestLeafMove(t *testing.T) {
+// A process to keep is moved out.
+func TestLeafExpels(t *testing.T) {
 	l := newLeaf(t)
-	fd, err := l.OpenProcs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	procs := os.NewFile(uintptr(fd), "cgroup.procs")
-	defer procs.Close()
-	cmd := exec.Command("/bin/sh", "-c", "echo 0 >&3 && exec 3>&- && echo moved && exec cat >/dev/null")
-	cmd.ExtraFiles = []*os.File{procs}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		in.Close()
-		_ = cmd.Wait()
-	}()
-	var word [6]byte
-	if _, err := io.ReadFull(out, word[:]); err != nil || string(word[:]) != "moved\n" {
-		t.Fatalf("%q, %v", word, err)
-	}
-	if !l.Has(cmd.Process.Pid) {
+	pid := l.start(t).cmd.Process.Pid
+	if !l.Has(pid) {
 		t.Error("it is not inside")
 	}
-	if err := l.Expel(cmd.Process.Pid); err != nil {
+	if err := l.Expel(pid); err != nil {
 		t.Error(err)
 	}
-	if l.Has(cmd.Process.Pid) {
+	if l.Has(pid) {
 		t.Error("it is still inside")
 	}
 	populated(t, l, false)
@@ -363,30 +316,6 @@ func TestLeafFreeze(t *testing.T) {
 	}
 	if err := l.Freeze(false); err != nil {
 		t.Error(err)
-	}
-}
-
-// What was frozen is thawed also if no file can be opened by then.
-func TestLeafThawsWithoutDescriptors(t *testing.T) {
-	l := newLeaf(t)
-	l.start(t)
-	t.Cleanup(func() { _ = l.Freeze(false) })
-	for range 2 {
-		if err := l.Freeze(true); err != nil || !l.AwaitFrozen() {
-			t.Fatalf("not frozen: %v", err)
-		}
-		var err error
-		testkit.WithFiles(t, 0, func() { err = l.Freeze(false) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		testkit.Until(t, "the leaf to thaw", func() bool {
-			events, err := l.read("cgroup.events")
-			return err != nil || strings.Contains(string(events), "frozen 0")
-		})
-		if len(l.held) > 0 {
-			t.Errorf("still open: %v", l.held)
-		}
 	}
 }
 

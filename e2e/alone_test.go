@@ -12,7 +12,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// One process in place of two, as a container's first process. With --no-anchor it is testdata/script/no_anchor*.txtar.
+// As a container's first process.
 
 // container is a session whose wrapper is the first process of a PID namespace; unshare waits for it outside.
 func container(t *testing.T, flags []string, argv func(s *session) []string) (s *session, first int) {
@@ -50,8 +50,9 @@ func TestFirstProcess(t *testing.T) {
 			if s.Server == 1 {
 				t.Error("the server itself is the first process")
 			}
-			if below := children(first); len(below) != 2 { // the server, and the daemon that fell to us
-				t.Errorf("below the first process: %v", below)
+			supervisor := firstChild(t, first)
+			if below := children(supervisor); len(below) != 2 { // the server, and the daemon that fell to us
+				t.Errorf("below the supervisor: %v", below)
 			}
 			e.end(s, first)
 			wantExit(t, s.Wait(), e.exit)

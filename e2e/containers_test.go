@@ -49,11 +49,11 @@ func (s *session) waitBox() {
 // serverPID is what the supervisor started: npm, a shell, or a client of the engine.
 func (s *session) serverPID() int {
 	s.t.Helper()
-	s.WaitRecord()
-	pid := s.Record(s.ID()).Server.PID
-	if pid < 2 {
-		s.t.Fatal("no server in the record")
-	}
+	pid := 0
+	testkit.Until(s.t, "a server in the record", func() bool {
+		pid = s.Record(s.ID()).Server.PID
+		return pid > 1
+	})
 	return pid
 }
 

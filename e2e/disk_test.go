@@ -168,29 +168,3 @@ func (s *session) fifo(leaves bool) string {
 	}()
 	return path
 }
-
-// A log file that cannot be opened is a mistake in the command line: nothing is started.
-func TestLogCannotBeOpened(t *testing.T) {
-	t.Parallel()
-	cases := map[string]func(*session) string{
-		"no such directory": func(s *session) string { return filepath.Join(s.Dir, "no", "log") },
-		"nobody reads": func(s *session) string {
-			path := filepath.Join(s.Dir, "fifo")
-			s.ok(syscall.Mkfifo(path, 0o600))
-			return path
-		},
-	}
-	for name, file := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := startGateway(t).newSession()
-			path := file(s)
-			s.Spawn(setup{Flags: []string{"--log-file=" + path}}, "/bin/sh", "-c", "echo started >"+filepath.Join(s.Dir, "notes"))
-			wantExit(t, s.Wait(), "exit 125")
-			s.Gone()
-			if said, _ := os.ReadFile(s.Stderr); !strings.Contains(string(said), path) || s.Notes() != "" {
-				t.Errorf("stderr: %q, the server noted %q", said, s.Notes())
-			}
-		})
-	}
-}

@@ -178,8 +178,7 @@ func (s *session) asleep(n int) {
 	s.until(fmt.Sprintf("asleep for the %d. time", n), func() bool { r := s.sleeper(); return r.State == "asleep" && r.Sleeps == n })
 }
 
-// until waits for something that the record, the log, or a file of the server's tells of. A user has 128 inotify instances for
-// all that runs, so it looks again and again.
+// until waits for something that the record, the log, or a file of the server's tells of.
 func (s *session) until(what string, is func() bool) {
 	s.t.Helper()
 	testkit.Until(s.t, what, is)

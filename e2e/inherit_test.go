@@ -20,33 +20,6 @@ import (
 // limits, working directory, descriptors and umask. It is a C program, `head`, so that no runtime of its own changes
 // anything before the test looks at it from outside.
 
-// What names the process that was started, by systemd's protocol, names the server: a socket-activated server takes its
-// sockets. The control is a variable that names another process.
-func TestVariablesNameTheServer(t *testing.T) {
-	t.Parallel()
-	const (
-		started = `export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_PIDFDID=5 WATCHDOG_PID=$$; exec "$@"`
-		another = `export LISTEN_PID=$PPID LISTEN_FDS=1 LISTEN_PIDFDID=5 WATCHDOG_PID=$PPID; exec "$@"`
-		tells   = `[ $LISTEN_PID = $$ ] && echo -n mine || echo -n not mine; [ $WATCHDOG_PID = $LISTEN_PID ] && echo " $LISTEN_FDS $LISTEN_PIDFDID"; exec cat`
-	)
-	for _, flags := range [][]string{nil, {"--no-anchor"}, {"--cgroup=off"}, {"--hibernate=1h"}} {
-		for script, want := range map[string]string{started: "mine 1 \n", another: "not mine 1 5\n"} {
-			t.Run(strings.Join(flags, "")+want, func(t *testing.T) {
-				t.Parallel()
-				s := startGateway(t).newSession()
-				argv := s.Wrap(polite(flags...), "/bin/sh", "-c", tells)
-				s.Spawn(setup{Bare: true}, append([]string{"/bin/sh", "-c", script, "sh"}, argv...)...)
-				if got := s.Read(); got != want {
-					t.Errorf("%q, want %q", got, want)
-				}
-				s.closeStdin()
-				wantExit(t, s.Wait(), "exit 0")
-				s.Gone()
-			})
-		}
-	}
-}
-
 // states in which gateways start their servers, as words for fixture/under.go.
 var states = map[string][]string{
 	"plain": nil,
@@ -75,7 +48,7 @@ func allSignals() string {
 func TestServerInherits(t *testing.T) {
 	t.Parallel()
 	for name, state := range states {
-		for _, how := range [][]string{{"--cgroup=auto"}, {"--cgroup=off"}, {"--cgroup=off", "--no-anchor"}} {
+		for _, how := range [][]string{{"--cgroup=auto"}, {"--cgroup=off"}} {
 			t.Run(name+"/"+strings.Join(how, ","), func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
@@ -315,41 +288,4 @@ func (in inheritance) wantMarks(t *testing.T) {
 			t.Errorf("%s is there %d times", name, n)
 		}
 	}
-}
-
-// The monitor of each runtime of ours, which is there before main, may wake a millisecond late. The main thread, which keeps
-// the session's time, is as exact as the gateway's.
-func TestMonitorsWakeRarely(t *testing.T) {
-	t.Parallel()
-	testkit.Need(t, testkit.Namespaces) // as does /proc/PID/timerslack_ns (CAP_SYS_NICE)
-	s := startGateway(t).newSession()
-	s.Spawn(setup{Bare: true}, s.Wrap(polite(), "/bin/cat")...)
-	s.Ask("up")
-	s.IDs = s.Records()
-	both := s.Wrappers()
-	if len(both) != 2 {
-		t.Fatal(both)
-	}
-	want, err := os.ReadFile("/proc/self/timerslack_ns")
-	s.ok(err)
-	for _, p := range both {
-		late := 0
-		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", p.PID))
-		for _, thread := range threads {
-			tid := filepath.Base(thread)
-			b, err := os.ReadFile("/proc/" + tid + "/timerslack_ns")
-			s.ok(err)
-			if string(b) == "1000000\n" {
-				late++
-			}
-			if tid == strconv.Itoa(p.PID) && string(b) != string(want) {
-				t.Errorf("the main thread of %v has a timer slack of %s ns, not the gateway's", p, b)
-			}
-		}
-		if late == 0 {
-			t.Errorf("no thread of %v wakes rarely", p)
-		}
-	}
-	s.closeStdin()
-	s.Gone()
 }

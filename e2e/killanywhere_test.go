@@ -155,19 +155,6 @@ func (b *brief) end() {
 	_ = b.cmd.Wait()
 }
 
-// The control: the one process of --no-anchor is killed, and a tree that escaped it is left.
-func TestKilledWithoutAnchorLeaks(t *testing.T) {
-	t.Parallel()
-	s := begin(t, setup{Flags: []string{"--no-anchor", "--cgroup=off"}}, "serve", "daemon", "setsid,closefds,clearenv,chdir")
-	s.Signal(syscall.SIGKILL)
-	wantExit(t, s.Wait(), "signal 9")
-	stage.AwaitExit(t, s.Server)
-	if len(s.Members()) == 0 || !stage.Held(s.Flock) {
-		t.Error("nothing is left of the tree")
-	}
-	s.EndAll()
-}
-
 // Several sessions below one gateway; a gateway, an anchor or a supervisor is killed at a random moment.
 func TestKillAnywhere(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -68,7 +67,7 @@ func TestWithoutRandomNumbers(t *testing.T) {
 func TestFileSizeLimited(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 51200} {
-		for _, flags := range [][]string{nil, {"--no-anchor"}} {
+		for _, flags := range [][]string{nil} {
 			t.Run(strconv.Itoa(size)+strings.Join(flags, ""), func(t *testing.T) {
 				t.Parallel()
 				s := startGateway(t).newSession()
@@ -364,64 +363,6 @@ func TestSqueezedSleep(t *testing.T) {
 	}
 }
 
-// openFake is an engine that other users reach.
-func openFake(t *testing.T) *fakeEngine {
-	t.Helper()
-	f := newFake(t, nil)
-	sock := strings.TrimPrefix(f.host, "unix://")
-	noError(t, os.Chmod(sock, 0o777))
-	noError(t, os.Chmod(filepath.Dir(sock), 0o755))
-	return f
-}
-
-// An engine is in sight, and its clients connect when no thread can be had. What they make is removed.
-func TestSqueezedEngine(t *testing.T) {
-	t.Parallel()
-	for _, q := range squeezes {
-		t.Run(q.name, func(t *testing.T) {
-			testkit.Need(t, testkit.Root)
-			t.Parallel()
-			f := openFake(t)
-			g := startGatewayAs(t, q.uid(t))
-			s := g.tree(setup{Flags: polite("--log-level=debug"), Env: []string{"DOCKER_HOST=" + f.host}}, "serve", "daemon")
-			s.WaitReady()
-			host := s.environment("DOCKER_HOST")
-			supervisor := s.Supervisor()
-			q.do(s)
-			before := threadsOf(t, supervisor)
-			var open []net.Conn
-			for range 8 {
-				c, err := net.Dial("unix", strings.TrimPrefix(host, "unix://"))
-				s.ok(err)
-				_, err = io.WriteString(c, message("GET", "/_ping", ""))
-				s.ok(err)
-				open = append(open, c)
-			}
-			for i := range 4 {
-				answer := clientOf(t, host).raw(lastMessage("POST", fmt.Sprintf("/v1.41/containers/create?name=c%d", i), `{"Image":"a"}`))
-				if !strings.Contains(answer, "201") {
-					t.Errorf("create: %q", answer)
-				}
-			}
-			if now := threadsOf(t, supervisor); now != before {
-				t.Errorf("%d threads, before %d", now, before)
-			}
-			if !strings.Contains(s.Ask(`{"id":3,"method":"ping"}`), `"id":3`) {
-				t.Error("the server does not answer")
-			}
-			g.Kill()
-			s.Gone()
-			if left := f.Left(); len(left) > 0 {
-				t.Errorf("left: %+v", left)
-			}
-			for _, c := range open {
-				_ = c.Close()
-			}
-			s.noCrash()
-		})
-	}
-}
-
 // The server is a fork bomb, in a container that allows so many processes.
 func TestSqueezedByForkBomb(t *testing.T) {
 	for _, cgroup := range []string{"auto", "off"} {
@@ -459,75 +400,5 @@ func TestSqueezedByForkBomb(t *testing.T) {
 				s.noCrash()
 			})
 		}
-	}
-}
-
-// The supervisor is killed as well. Its anchor ends the processes, whatever becomes of the containers: their list stays.
-func TestSqueezedEngineRecovery(t *testing.T) {
-	t.Parallel()
-	for _, q := range squeezes {
-		for _, cgroup := range []string{"auto", "off"} {
-			t.Run(q.name+"/cgroup="+cgroup, func(t *testing.T) {
-				testkit.Need(t, testkit.Root)
-				t.Parallel()
-				f := openFake(t)
-				g := startGatewayAs(t, q.uid(t))
-				s := g.tree(setup{Flags: resisting("--cgroup=" + cgroup), Env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term", "setsid,closefds,clearenv,chdir")
-				s.WaitReady()
-				answer := clientOf(t, s.environment("DOCKER_HOST")).raw(lastMessage("POST", "/v1.41/containers/create?name=c", `{"Image":"a"}`))
-				if !strings.Contains(answer, "201") {
-					t.Errorf("create: %q", answer)
-				}
-				supervisor := s.Supervisor()
-				q.do(s)
-				s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
-				s.WaitDead()
-				stage.AwaitExit(t, s.PID)
-				wantExit(t, s.Wait(), "exit 137")
-				s.wantContainersOrRecord(f)
-				s.noCrash()
-			})
-		}
-	}
-}
-
-// wantContainersOrRecord expects that the session's containers were removed, or that reap is told of them.
-func (s *session) wantContainersOrRecord(f *fakeEngine) {
-	s.t.Helper()
-	c := s.Ended()
-	left := len(f.Left())
-	// What removes them may end before it can report that they are gone.
-	if left > 0 && !*c.Leaked || *c.Leaked && len(s.Records()) == 0 {
-		s.t.Errorf("%d containers are left, %d records; leaked %v", left, len(s.Records()), *c.Leaked)
-	}
-}
-
-// There is room for the process that removes the containers, and for some of its threads or for all. Its abort costs no
-// process, and the anchor ends as it does otherwise.
-func TestSqueezedRemover(t *testing.T) {
-	t.Parallel()
-	for _, room := range []int{1, 2, 3, 4, 5, 6, 40} {
-		t.Run(fmt.Sprint(room), func(t *testing.T) {
-			testkit.Need(t, testkit.Root)
-			t.Parallel()
-			f := newFake(t, nil)
-			dir := pidsCgroup(t)
-			s := startGateway(t).tree(setup{Flags: resisting(), Env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term")
-			s.WaitReady()
-			answer := clientOf(t, s.environment("DOCKER_HOST")).raw(lastMessage("POST", "/v1.41/containers/create?name=c", `{"Image":"a"}`))
-			if !strings.Contains(answer, "201") {
-				t.Errorf("create: %q", answer)
-			}
-			supervisor := s.Supervisor()
-			s.ok(os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(s.PID)), 0))
-			s.ok(os.WriteFile(dir+"/pids.max", []byte(strconv.Itoa(threadsOf(t, s.PID)+room)), 0))
-			s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
-			s.WaitDead()
-			wantExit(t, s.Wait(), "exit 137")
-			s.wantContainersOrRecord(f)
-			if left, leaked := len(f.Left()), *s.Ended().Leaked; room == 1 && left == 0 || room == 40 && (left > 0 || leaked) {
-				t.Errorf("with room for %d threads %d containers are left, leaked %v", room, left, leaked)
-			}
-		})
 	}
 }

@@ -31,9 +31,9 @@ func TestReapSparesLiveSessions(t *testing.T) {
 		renamed, unrecorded bool
 	}{
 		{flags: []string{"--cgroup=auto"}},
-		{flags: []string{"--cgroup=off", "--no-anchor"}, user: nobody},
+		{flags: []string{"--cgroup=off"}, user: nobody},
 		{flags: []string{"--cgroup=off"}, renamed: true},
-		{flags: []string{"--cgroup=off", "--no-anchor"}, unrecorded: true},
+		{flags: []string{"--cgroup=off"}, unrecorded: true},
 	} {
 		t.Run(fmt.Sprintf("%q/uid=%d/renamed=%v/unrecorded=%v", c.flags, c.user, c.renamed, c.unrecorded), func(t *testing.T) {
 			s := startGatewayAs(t, c.user).newSession()

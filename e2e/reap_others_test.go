@@ -334,8 +334,8 @@ func startClaim(t *testing.T, id string, user int, keep string) (end func()) {
 	for up := dir; up != "/tmp"; up = filepath.Dir(up) {
 		ok(t, os.Chmod(up, 0o755))
 	}
-	ok(t, unix.Mkfifo(filepath.Join(dir, "__supervise"), 0o644)) // it waits for a writer
-	cmd := exec.Command(program, "__supervise", id+",1,2")
+	ok(t, unix.Mkfifo(filepath.Join(dir, "__session"), 0o644)) // it waits for a writer
+	cmd := exec.Command(program, "__session", "--", id)
 	cmd.Dir, cmd.Env = dir, []string{"MCP_TETHER_SESSION=" + id}
 	if keep != "" {
 		cmd.Env = append(cmd.Env, "MCP_TETHER_KEPT="+keep)

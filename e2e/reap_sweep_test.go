@@ -116,11 +116,9 @@ func (s *session) sweeper() (pid int) {
 	s.t.Helper()
 	supervisor := s.below(s.PID)
 	testkit.Until(s.t, "a sweep", func() bool {
-		for _, child := range childrenOf(supervisor) {
-			for _, pid = range childrenOf(child) {
-				if stage.Describe(pid).Says("\x00__sweep\x00") {
-					return true
-				}
+		for _, pid = range childrenOf(supervisor) {
+			if stage.Describe(pid).Says("\x00__sweep\x00") {
+				return true
 			}
 		}
 		return false

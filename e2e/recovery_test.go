@@ -158,43 +158,6 @@ func TestExitCodeTwoEndsOnce(t *testing.T) {
 	}
 }
 
-// A shell has started something, and then executes mcp-tether in its own place. When the supervisor is killed, what has
-// cleared its environment cannot be told from what the shell has started.
-func TestUnclearOrphanIsNoSuccess(t *testing.T) {
-	t.Parallel()
-	// One that is seen before its parent dies is no orphan, and ends with the rest.
-	for range 20 {
-		if unclearOrphan(t) {
-			return
-		}
-	}
-	t.Error("no orphan was ever left: the test has shown nothing")
-}
-
-// unclearOrphan reports whether an orphan was left.
-func unclearOrphan(t *testing.T) (left bool) {
-	s := startGateway(t).newSession()
-	// Where the test cannot end it, it ends by itself.
-	script := fixture + ` rest 9>&- </dev/null >/dev/null 2>&1 & echo $! >"$0/foreign"; exec "$@"`
-	argv := s.Wrap(polite("--cgroup=off"), node(s.Dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
-	s.Spawn(setup{Bare: true}, append([]string{"/bin/sh", "-c", script, s.Dir}, argv...)...)
-	s.WaitReady()
-	foreign := s.pidIn("foreign")
-	defer func() { _ = syscall.Kill(foreign, syscall.SIGKILL) }()
-	s.ok(syscall.Kill(s.Supervisor(), syscall.SIGKILL))
-	wantExit(t, s.Wait(), "exit 137")
-	c := s.Ended()
-	left = stage.Held(s.Flock)
-	if left != *c.Leaked || left && len(c.Survivors) == 0 {
-		t.Errorf("a process is left: %v; leaked %v, survivors %+v", left, *c.Leaked, c.Survivors)
-	}
-	if stage.Describe(foreign).Dead() {
-		t.Error("the shell's process was ended")
-	}
-	s.EndAll()
-	return left
-}
-
 // pidIn reads a pid that a script has written.
 func (s *session) pidIn(file string) int {
 	s.t.Helper()
@@ -207,7 +170,7 @@ func (s *session) pidIn(file string) int {
 func TestLogToAnotherUsersPipe(t *testing.T) {
 	testkit.Need(t, testkit.Namespaces)
 	t.Parallel()
-	for _, flags := range [][]string{nil, {"--no-anchor"}} {
+	for _, flags := range [][]string{nil} {
 		t.Run(strings.Join(flags, ""), func(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()

@@ -73,9 +73,20 @@ func (s *sharing) one(words ...string) int {
 }
 
 func (s *sharing) host() int       { s.t.Helper(); return s.one("\x00__host\x00") }
-func (s *sharing) supervisor() int { s.t.Helper(); return s.one("\x00__supervise\x00") }
-func (s *sharing) anchor() int     { s.t.Helper(); return s.one(tether + "\x00run\x00--share=false\x00") }
-func (s *sharing) server() int     { s.t.Helper(); return s.one("^" + fixture + "\x00") }
+func (s *sharing) supervisor() int { s.t.Helper(); return firstChild(s.t, s.anchor()) }
+func (s *sharing) anchor() int {
+	s.t.Helper()
+	host := s.host()
+	for _, p := range s.with(tether + "\x00__session\x00--share=false\x00") {
+		if p.PPID == host {
+			return p.PID
+		}
+	}
+	s.t.Fatal("no anchor below the host")
+	return 0
+}
+
+func (s *sharing) server() int { s.t.Helper(); return s.one("^" + fixture + "\x00") }
 
 // wantGone waits until nothing of the server is left, neither process nor file nor cgroup.
 func (s *sharing) wantGone() {

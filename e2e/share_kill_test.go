@@ -111,7 +111,7 @@ func TestShareKilledAnywhere(t *testing.T) {
 func TestShareKilledAtStart(t *testing.T) {
 	t.Parallel()
 	from := newSeed(t)
-	victims := []string{"\x00__host\x00", "\x00__launch\x00", "\x00run\x00--share\x00", "\x00run\x00--share=false\x00", "\x00__supervise\x00"}
+	victims := []string{"\x00__host\x00", "\x00__launch\x00", "\x00run\x00--share\x00", "\x00__session\x00--share=false\x00"}
 	first := from.IntN(len(victims))
 	for round := range testkit.Rounds(5) {
 		victim, after := victims[(first+round)%len(victims)], from.between(0, 12*time.Millisecond)

@@ -18,7 +18,7 @@ var passed = []syscall.Signal{
 // The server gets each signal that the wrapper gets and that does not mean an end.
 func TestSignalsArePassed(t *testing.T) {
 	t.Parallel()
-	for _, flag := range []string{"--cgroup=auto", "--no-anchor"} {
+	for _, flag := range []string{"--cgroup=auto", "--cgroup=off"} {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
@@ -43,7 +43,7 @@ func TestSignalsArePassed(t *testing.T) {
 // A gateway may have blocked signals around its start of a server, which then unblocks them.
 func TestBlockedSignalsArePassed(t *testing.T) {
 	t.Parallel()
-	for name, flags := range map[string][]string{"bare": nil, "two processes": {"--cgroup=auto"}, "one process": {"--no-anchor"}} {
+	for name, flags := range map[string][]string{"bare": nil, "two processes": {"--cgroup=auto"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
@@ -112,7 +112,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 
 // A flood of signals that queue, from several senders, is passed on in part, and holds up no end.
 func TestFloodOfSignals(t *testing.T) {
-	for to, flag := range map[string]string{"supervisor": "--cgroup=auto", "anchor": "--cgroup=off", "one process": "--no-anchor"} {
+	for to, flag := range map[string]string{"supervisor": "--cgroup=auto", "anchor": "--cgroup=off"} {
 		t.Run(to, func(t *testing.T) {
 			sample(t, 3)
 			s := startGateway(t).newSession()

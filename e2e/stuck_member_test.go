@@ -54,7 +54,7 @@ func TestStuckMembersHoldNothingBack(t *testing.T) {
 		"one":     {"stuck=1", "setsid,closefds", "daemon,clearenv"},
 		"several": {"stuck=1", "setsid,stuck=2", "stuck=3", "setsid,closefds", "daemon"},
 	} {
-		for _, alone := range [][]string{nil, {"--no-anchor"}} {
+		for _, alone := range [][]string{nil} {
 			for _, cgroup := range []string{"auto", "off"} {
 				for cause, e := range map[string]ending{"gateway-gone": stuckEnds[0], "signal": stuckEnds[1]} {
 					t.Run(fmt.Sprintf("%s%s/%s/cgroup=%s", name, strings.Join(alone, ""), e.name, cgroup), func(t *testing.T) {

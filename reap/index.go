@@ -165,23 +165,22 @@ func isTether(p *process) bool {
 	case len(p.Args) < 2:
 		return false
 	}
-	return argv.SupervisedID(p.Args) != "" || argv.IsHost(p.Args) || p.Args[1] == "run" && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
+	return argv.IsHost(p.Args) || argv.IsSession(p.Args) && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
 }
 
 // isHelper reports whether a process is one that we have started for ourselves, such as root's child for a user, which cannot be
 // read. It is no member of a session, and ends by itself.
 func isHelper(p *process) bool {
-	return len(p.Args) > 1 && path.Base(p.Args[0]) == "mcp-tether" && strings.HasPrefix(p.Args[1], "__")
+	return len(p.Args) > 1 && path.Base(p.Args[0]) == "mcp-tether" && strings.HasPrefix(p.Args[1], "__") && !argv.IsSession(p.Args)
 }
 
-// tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p. What
-// adopts orphans of a wrapper's commands looks after nothing, and may outlive the wrapper.
+// tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p.
 func (x *index) tethered(p *process) bool { return x.wrapperOf(p) != nil }
 
 // wrapperOf is the nearest such wrapper, nil if there is none.
 func (x *index) wrapperOf(p *process) *process {
 	for a := range x.line(p) {
-		if isTether(a) && a.Comm != proc.AdopterName {
+		if isTether(a) {
 			return a
 		}
 	}

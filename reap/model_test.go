@@ -349,7 +349,7 @@ func withoutLeases(h *machine, r Rules) []Finding {
 		h.Sessions[i].Held, h.Sessions[i].Lease = false, true
 	}
 	for i := range h.Procs {
-		if p := &h.Procs[i]; argv.SupervisedID(p.Args) != "" {
+		if p := &h.Procs[i]; argv.IsSession(p.Args) {
 			p.Args = []string{"something"}
 		}
 	}

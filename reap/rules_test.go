@@ -260,7 +260,7 @@ func TestFindRecord(t *testing.T) {
 			ended: []int{12},
 		},
 		"a session around the dead one has adopted its server, in the leaf": {
-			rows: append(innerSession("daemon d"), "4 1 0 mcp-tether mcp-tether run -- s", "5 4 1 mcp-tether mcp-tether __supervise aaaaaaaaaaaaaaaa,1 run s", "7 5 2 node s"),
+			rows: append(innerSession("daemon d"), "4 1 0 mcp-tether mcp-tether run -- s", "5 4 1 mcp-tether mcp-tether run -- s", "7 5 2 node s"),
 			given: func(h *machine) {
 				h.dead(7).Keep = []string{"chrome"}
 				h.proc(8).PPID = 7
@@ -302,15 +302,6 @@ func TestFindMark(t *testing.T) {
 // What membership in the leaf proves, without a record.
 func TestFindCgroup(t *testing.T) {
 	testClass(t, classCgroup, map[string]ruleCase{
-		"what adopts the orphans of another session's commands, in the leaf": {
-			rows:  []string{"9 1 4 mcp-tether-wait mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 ssh s", "11 1 6 daemon d"},
-			given: func(h *machine) { inLeaf(h, 9, 10, 11) },
-			ended: []int{9, 10, 11},
-		},
-		"what adopts the orphans of a living session's commands, in the leaf": {
-			rows:  []string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether-wait mcp-tether run -- s", "10 9 5 ssh s"},
-			given: func(h *machine) { inLeaf(h, 9, 10) },
-		},
 		"patterns that cannot be read, in a leaf without a record": {
 			rows: []string{"10 1 5 node s", "11 10 6 chrome c"},
 			given: func(h *machine) {
@@ -378,7 +369,7 @@ func TestFindDropped(t *testing.T) {
 
 // innerSession is a table with the session of another wrapper, and an orphan.
 func innerSession(orphan string) []string {
-	return []string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 node s",
+	return []string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether mcp-tether run -- s", "10 9 5 node s",
 		"11 10 6 chrome c", "12 1 7 " + orphan}
 }
 

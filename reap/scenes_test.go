@@ -364,7 +364,7 @@ func (w *world) hiddenByOthers() {
 	w.kill(s)
 	w.settle(s)
 	w.judge(s)
-	forger := w.add(w.init, 1666, "x", "x", "__supervise", s.id+",1,2")
+	forger := w.add(w.init, 1666, "x", "x", "__session")
 	w.add(forger, 1666, "child", "child")
 	claim := storedSession{Owner: 1666, Held: w.chance(50), Lease: w.chance(80)}
 	claim.Record = session.Record{

@@ -316,9 +316,10 @@ func (w *world) wrap(gateway *actor) *wrapped {
 	}
 	command := pick(w, commands...)
 	if w.chance(80) {
-		s.anchor = w.add(parent, s.uid, "mcp-tether", append([]string{"mcp-tether", "run", "--"}, command...)...)
+		line := append([]string{"mcp-tether", "run", "--"}, command...)
+		s.anchor = w.add(parent, s.uid, "mcp-tether", line...)
 		s.anchor.subreaper = true
-		s.sup = w.add(s.anchor, s.uid, "mcp-tether", append([]string{"mcp-tether", "__supervise", s.id + ",1,2", "run", "--"}, command...)...)
+		s.sup = w.add(s.anchor, s.uid, "mcp-tether", line...)
 		s.sup.setsid()
 	} else {
 		s.sup = w.add(parent, s.uid, "mcp-tether", append([]string{"/usr/bin/mcp-tether", "run", "--"}, command...)...)

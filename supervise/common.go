@@ -3,7 +3,6 @@ package supervise
 import (
 	"github.com/rs/zerolog"
 
-	"mcp-tether/internal/argv"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -11,14 +10,15 @@ import (
 // common is what a session has in common with its tree: the options, the log, the poll set, and the record, which both
 // fill in.
 type common struct {
-	opts      Options
-	hand      argv.Handover
-	inherited proc.AtExec
-	log       zerolog.Logger
-	reader    proc.Reader
+	opts   Options
+	hand   hand
+	log    zerolog.Logger
+	reader proc.Reader
 	// polled is what the session waits for.
 	polled pollSet
 	onDisk
+	// foreign are the children that were there before the session.
+	foreign []proc.ID
 	// sweeper ends dead sessions of the same user; zero when there is none.
 	sweeper proc.ID
 	// cause is why the session ends, NoCause while it does not, and code what it exits with.

@@ -1,11 +1,11 @@
 // Package supervise runs one session: it starts the server, watches the gateway, and ends everything in time.
 //
-// Two processes share the work. The anchor is the process that the gateway spawned. Gateways SIGKILL it without warning,
-// so it does little: it passes signals on and watches the supervisor. The supervisor owns the server's tree and does every
-// teardown. Either may be killed at any moment. The supervisor watches anchor and gateway through pidfds. The orphans
-// of a killed supervisor are reparented to the anchor, which ends them in its place. A supervisor that hangs is killed
-// by the anchor.
+// Three processes share the work (internal/waiting). Anchor and supervisor wait without a Go runtime. The starter runs Start:
+// it prepares what the supervisor needs to execute the server, and exits. When the session is to end, the supervisor starts
+// its runtime and runs End. If it is killed or hangs, the anchor does: the orphans of a killed supervisor fall to it. What
+// End needs lies in a page that all of them share, so it depends on no file.
 //
 // A session is exactly one start of one server, with the gateway's own streams: nothing is copied. Its tree is the server
-// and all that it started. A front may stand before it (internal/front). The loop (session.go) waits in one poll(2), without a timeout while nothing is due: an idle session costs no wake-up.
+// and all that it started. A front may stand before it (internal/front). A binary that was not linked with the entry before
+// the runtime has one process (Alone).
 package supervise

@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"errors"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -15,7 +14,7 @@ import (
 // keeping are the options of the session's side of a container engine.
 func (c *common) keeping() keeper.Options {
 	return keeper.Options{
-		URL: c.opts.Engine, Session: c.hand.ID, Attached: c.opts.Containers == ContainersAttached,
+		URL: c.opts.Engine, Session: c.hand.id, Attached: c.opts.Containers == ContainersAttached,
 		Grace: c.opts.ContainerGrace, Limit: c.opts.removalLimit(), Log: c.log,
 	}
 }
@@ -34,11 +33,7 @@ func (t *tree) openEngine() {
 		return
 	}
 	if err == nil {
-		var dir *session.Directory
-		if t.lease != nil {
-			dir = t.lease.Dir()
-		}
-		err = e.Open(dir, func() { _, _, _ = t.scope.Members() }, searchPath())
+		err = e.Open(t.directory(), searchPath())
 	}
 	if err != nil {
 		ev := t.log.Warn().Err(err)
@@ -50,8 +45,15 @@ func (t *tree) openEngine() {
 		return
 	}
 	t.engine = e
-	t.polled.add(clients, e.Listener(), unix.POLLIN)
 	e.Record(&t.record)
+}
+
+// adoptEngine takes over an open engine, and waits for its first client.
+func (t *tree) adoptEngine(dir *session.Directory, listener int) {
+	t.engine = keeper.Adopt(t.keeping(), &t.record, dir, listener, func() { _, _, _ = t.scope.Members() })
+	if t.engine != nil && listener >= 0 {
+		t.polled.add(clients, listener, unix.POLLIN)
+	}
 }
 
 // serveEngine starts the proxy: its first client has connected. Without an engine there is nothing to connect to.
@@ -59,7 +61,7 @@ func (t *tree) serveEngine() {
 	if t == nil || t.engine == nil || t.engine.Listener() < 0 {
 		return
 	}
-	proc.ResumeGC()
+	t.polled.remove(clients)
 	t.engine.Serve(t.labels())
 }
 
@@ -67,31 +69,18 @@ func (t *tree) serveEngine() {
 func (c *common) labels() map[string]string {
 	mark := func(id proc.ID) string { return proc.GlobalID{ID: id, Host: c.record.Host}.String() }
 	out := map[string]string{
-		container.LabelSession:    c.hand.ID,
+		container.LabelSession:    c.hand.id,
 		container.LabelGateway:    mark(c.record.Gateway),
-		container.LabelSupervisor: mark(c.identity(os.Getpid())),
+		container.LabelSupervisor: mark(c.identity(c.hand.supervisor)),
 	}
 	// The identity of a dead anchor would say nothing.
-	if id := c.identity(c.hand.Anchor); !id.Zero() {
+	if id := c.identity(c.hand.anchor); !id.Zero() {
 		out[container.LabelAnchor] = mark(id)
 	}
 	if id := container.MachineID(); id != "" {
 		out[container.LabelMachine] = id
 	}
 	return out
-}
-
-// findEngine is the engine of a session whose supervisor was killed. It is nil when there is nothing to look for.
-func (c *common) findEngine(dir *session.Directory) *keeper.Keeper {
-	if c.opts.Containers == ContainersOff {
-		return nil
-	}
-	return keeper.Recover(c.keeping(), &c.record, dir)
-}
-
-// hasNotes reports whether there is something to look for, though no engine may be in sight.
-func (c *common) hasNotes(dir *session.Directory) bool {
-	return dir != nil && c.opts.Containers != ContainersOff && dir.HasNotes(c.hand.ID)
 }
 
 // shutEngine begins to remove what the session made, while its processes end.

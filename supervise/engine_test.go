@@ -19,14 +19,14 @@ import (
 func listening(t *testing.T) (s *Session, listener int) {
 	t.Helper()
 	s = &Session{}
-	s.hand.ID, s.hand.Mailbox, s.opts.Engine = session.NewID(), -1, "unix:///nowhere"
+	s.hand.id, s.opts.Engine = session.NewID(), "unix:///nowhere"
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	dir, err := session.Open(os.Getuid(), runtime)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.lease, err = dir.Take(s.hand.ID); err != nil {
+	if s.lease, err = dir.Take(s.hand.id); err != nil {
 		t.Fatal(err)
 	}
 	s.newTree().openEngine()
@@ -34,6 +34,7 @@ func listening(t *testing.T) (s *Session, listener int) {
 	if s.tree.engine == nil {
 		t.Fatal("no engine")
 	}
+	s.tree.adoptEngine(dir, s.tree.engine.Listener())
 	return s, s.tree.engine.Listener()
 }
 
@@ -101,19 +102,19 @@ func TestRecordOfAnEngineBehindPodman(t *testing.T) {
 	}
 	defer dir.Close()
 	s := &Session{}
-	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
-	if s.lease, err = dir.Take(s.hand.ID); err != nil {
+	s.hand.id = session.NewID()
+	if s.lease, err = dir.Take(s.hand.id); err != nil {
 		t.Fatal(err)
 	}
 	defer s.lease.Release()
-	s.record = session.Record{Version: session.Version, ID: s.hand.ID, UID: os.Getuid()}
+	s.record = session.Record{Version: session.Version, ID: s.hand.id, UID: os.Getuid()}
 	s.newTree().openEngine()
 	s.tree.clear = true
 	defer s.tree.close()
 	if err := s.lease.Write(s.record); err != nil {
 		t.Fatal(err)
 	}
-	r, err := dir.Read(s.hand.ID)
+	r, err := dir.Read(s.hand.id)
 	if err != nil || r.Engine != "ssh://far" || !r.EnginePodman {
 		t.Errorf("the engine is %q, podman's %v: %v", r.Engine, r.EnginePodman, err)
 	}
@@ -157,21 +158,4 @@ func TestRemovalLimit(t *testing.T) {
 			t.Errorf("%v: %v for all rounds", kill, all)
 		}
 	}
-}
-
-// The watchdog of a session with a socket for clients waits for the removal of its containers, however long it is allowed
-// to take.
-func TestLongestEndCountsContainers(t *testing.T) {
-	s, _ := listening(t)
-	o := Options{TermGrace: time.Second, KillTimeout: time.Minute, ContainerGrace: time.Hour}
-	without := o
-	without.Containers = ContainersOff
-	if got, want := longestEnd(o, s.hand.ID)-longestEnd(without, s.hand.ID), o.longestRemoval(); got != want {
-		t.Errorf("%v for containers, want %v", got, want)
-	}
-	o = Options{TermGrace: longestDuration, KillTimeout: longestDuration, EOFGrace: longestDuration, ContainerGrace: longestDuration}
-	if got := longestEnd(o, s.hand.ID) + margin; got < longestDuration {
-		t.Errorf("with the longest of all: %v", got)
-	}
-	s.tree.close()
 }

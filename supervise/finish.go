@@ -15,11 +15,8 @@ import (
 // finish cleans up after the tree, writes the closing event and returns the exit code.
 func (s *Session) finish() int {
 	var r remains
-	switch {
-	case s.tree != nil:
+	if s.tree != nil {
 		r = s.tree.close()
-	case s.bySignal != 0:
-		s.code = 128 + int(s.bySignal)
 	}
 	if r.leaf != nil {
 		s.leafLeft = r.leaf.Remove() != nil // What was in it may have ended since.
@@ -28,34 +25,27 @@ func (s *Session) finish() int {
 		}
 		r.leaf.Close()
 	}
-	if s.remover != nil {
-		r.removed = s.removeElsewhere(s.remover)
-	}
 	r.leaked = r.leaked || r.removed.Err != nil
 	s.endSweep()
 	s.closeRecord(r.leaked)
 	s.removeFront()
-	// A server's own code 2 looks like a crash of ours.
-	if !r.leaked || s.code == crashed {
-		s.postLetter(letter{closed: true, code: s.code})
-	}
 	for _, src := range s.polled.wait(0) {
 		s.cause = s.cause.Unless(causeOf(src), false)
 	}
 	s.logEnd(r)
-	s.continueAnchor()
 	s.continueFront()
 	s.tell(r)
+	s.continueAnchor()
 	return s.code
 }
 
 // continueAnchor continues a stopped anchor, which only has to pass on the exit code. On a terminal the shell does
 // that.
 func (c *common) continueAnchor() {
-	if c.hand.Anchor == 0 || c.hand.SharesGroup() {
+	if c.hand.anchor == 0 || c.hand.terminal {
 		return
 	}
-	if st, err := c.reader.Stat(c.hand.Anchor); err == nil && st.State == 'T' && os.Getppid() == c.hand.Anchor {
+	if st, err := c.reader.Stat(c.hand.anchor); err == nil && st.State == 'T' && os.Getppid() == c.hand.anchor {
 		_ = c.reader.Signal(st.ID, unix.SIGCONT)
 	}
 }
@@ -63,7 +53,7 @@ func (c *common) continueAnchor() {
 // continueFront continues a stopped front: it has to see that its backend has ended, or that the gateway is gone.
 func (s *Session) continueFront() {
 	front := s.record.Parent
-	if s.opts.Behind == "" || s.hand.SharesGroup() {
+	if s.opts.Behind == "" || s.hand.terminal {
 		return
 	}
 	if st, err := s.reader.Stat(front.PID); err == nil && st.ID == front && st.State == 'T' {

@@ -16,10 +16,9 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// sshMaster stands for a docker command whose ssh leaves a master connection behind (ControlPersist): a daemon in a terminal
-// session of its own, without our environment.
-const sshMaster = `#!/bin/sh
-(env -i setsid /bin/sh -c 'echo $$ >"%[1]s.new"; mv "%[1]s.new" "%[1]s"; exec sleep 1000' </dev/null >/dev/null 2>&1 &)
+// leavesDaemon stands for a docker command that leaves something behind in its own session (setsid(2)), without our environment.
+const leavesDaemon = `#!/bin/sh
+(env -i /bin/sh -c 'echo $$ >"%[1]s.new"; mv "%[1]s.new" "%[1]s"; exec sleep 1000' </dev/null >/dev/null 2>&1 &)
 exec cat
 `
 
@@ -32,13 +31,13 @@ func adoptOrphans(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) })
 }
 
-// leavesMaster makes us a subreaper, and puts such a docker command into PATH. The pid of its daemon is in the file master of
+// leaveDaemon makes us a subreaper, and puts such a docker command into PATH. The pid of its daemon is in the file daemon of
 // dir.
-func leavesMaster(t *testing.T) (dir string) {
+func leaveDaemon(t *testing.T) (dir string) {
 	t.Helper()
 	adoptOrphans(t)
 	dir = t.TempDir()
-	testkit.WriteProgram(t, filepath.Join(dir, "docker"), fmt.Appendf(nil, sshMaster, filepath.Join(dir, "master")))
+	testkit.WriteProgram(t, filepath.Join(dir, "docker"), fmt.Appendf(nil, leavesDaemon, filepath.Join(dir, "daemon")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return dir
 }
@@ -46,10 +45,10 @@ func leavesMaster(t *testing.T) (dir string) {
 // The daemon is nobody's member, as long as its helper lives and afterwards. An orphan of the server is one, though it looks
 // just the same.
 func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
-	dir := leavesMaster(t)
-	file := filepath.Join(dir, "master")
+	dir := leaveDaemon(t)
+	file := filepath.Join(dir, "daemon")
 	s := &Session{}
-	s.hand.ID, s.hand.Mailbox, s.opts.Engine = session.NewID(), -1, "ssh://far"
+	s.hand.id, s.opts.Engine = session.NewID(), "ssh://far"
 	tr := s.newTree()
 	if tr.openEngine(); tr.engine == nil {
 		t.Fatal("no engine")
@@ -60,9 +59,9 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 	}
 	defer conn.Close()
 	helper := tr.engine.Helpers()[0].PID
-	master := daemonIn(t, file)
+	daemon := daemonIn(t, file)
 	orphan := filepath.Join(dir, "orphan")
-	if err := exec.Command("/bin/sh", "-c", fmt.Sprintf(sshMaster[:len(sshMaster)-len("exec cat\n")], orphan)).Run(); err != nil {
+	if err := exec.Command("/bin/sh", "-c", fmt.Sprintf(leavesDaemon[:len(leavesDaemon)-len("exec cat\n")], orphan)).Run(); err != nil {
 		t.Fatal(err)
 	}
 	members := []int{daemonIn(t, orphan).PID}
@@ -77,7 +76,7 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 	expectMembers(t, &tr.scope, "when the command has ended", members)
 	tr.engine.Close()
 	testkit.Until(t, "the daemon is an orphan of ours", func() bool {
-		st, err := s.reader.Stat(master.PID)
+		st, err := s.reader.Stat(daemon.PID)
 		return err == nil && st.PPID == os.Getpid()
 	})
 	expectMembers(t, &tr.scope, "when no helper is left", members)
@@ -87,7 +86,7 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 		_, err := s.reader.Stat(members[0])
 		return err != nil
 	})
-	if st, err := s.reader.Stat(master.PID); err != nil || st.ID != master || st.Dead() {
+	if st, err := s.reader.Stat(daemon.PID); err != nil || st.ID != daemon || st.Dead() {
 		t.Errorf("the daemon was touched: %+v, %v", st, err)
 	}
 }

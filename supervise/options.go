@@ -49,8 +49,9 @@ type Options struct {
 	Command []string
 	// Name labels the session for people.
 	Name string
-	// EOFGrace, TermGrace and KillTimeout are the limits of a teardown, each 0 or more.
-	EOFGrace, TermGrace, KillTimeout time.Duration
+	// EOFGrace, TermGrace and KillTimeout are the limits of a teardown, each 0 or more. GoneGrace is in place of TermGrace once
+	// nobody waits any more: the gateway is gone, or the server.
+	EOFGrace, TermGrace, GoneGrace, KillTimeout time.Duration
 	// Keep are shell patterns of descendants to leave alone.
 	Keep   []string
 	Cgroup Cgroup
@@ -70,7 +71,7 @@ type Options struct {
 	Behind string
 	// HasDead reports cheaply whether this user has dead sessions to sweep. It is called shortly after the server's start
 	// and may be nil. A separate process then ends them, so that a machine without cron is cleaned at the next start.
-	HasDead func() bool
+	HasDead func() bool `json:"-"`
 	// History says that the session is written into the history of its user when it is over.
 	History bool
 	Log     eventlog.Options
@@ -79,7 +80,7 @@ type Options struct {
 // Defaults are the options without any flag.
 func Defaults() Options {
 	return Options{
-		EOFGrace: 5 * time.Second, TermGrace: 1500 * time.Millisecond, KillTimeout: 5 * time.Second,
+		EOFGrace: 12 * time.Second, TermGrace: 10 * time.Second, GoneGrace: 3 * time.Second, KillTimeout: 5 * time.Second,
 		ContainerGrace: 400 * time.Millisecond,
 		Cgroup:         CgroupAuto, Containers: ContainersAuto, Log: eventlog.Options{Level: zerolog.WarnLevel},
 	}
@@ -96,7 +97,7 @@ func (o *Options) longestRemoval() time.Duration {
 
 // LongestEnd is the longest time that the end of a session may take, whatever it has.
 func (o *Options) LongestEnd() time.Duration {
-	end := o.EOFGrace + o.TermGrace + o.KillTimeout
+	end := o.EOFGrace + max(o.TermGrace, o.GoneGrace) + o.KillTimeout
 	if o.Containers != ContainersOff {
 		end += o.longestRemoval()
 	}
@@ -148,5 +149,5 @@ func ValidateDuration(flag string, d time.Duration) error {
 
 // grace are the limits of a teardown.
 func (o Options) grace() teardown.Grace {
-	return teardown.Grace{EOF: o.EOFGrace, Term: o.TermGrace, Kill: o.KillTimeout}
+	return teardown.Grace{EOF: o.EOFGrace, Term: o.TermGrace, Gone: o.GoneGrace, Kill: o.KillTimeout}
 }

@@ -13,14 +13,13 @@ import (
 type source uint8
 
 const (
-	signals     source = iota // the pipe of caught signals
-	stdin                     // the gateway's end of standard input
-	stdout                    // the gateway's end of standard output
-	parent                    // the process that spawned us
-	gateway                   // the first ancestor that is no launcher
-	anchor                    // the process between the gateway and us
-	clients                   // a client connects to the container engine through us
-	predecessor               // the supervisor of an ending session of the same key
+	signals source = iota // the pipe of caught signals
+	stdin                 // the gateway's end of standard input
+	stdout                // the gateway's end of standard output
+	parent                // the process that spawned us
+	gateway               // the first ancestor that is no launcher
+	anchor                // the process between the gateway and us
+	clients               // a client connects to the container engine through us
 )
 
 // causeOf is the cause for a source that has fired, NoCause for one that ends no session.

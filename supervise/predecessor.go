@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"fmt"
 	"os"
 	"time"
 
@@ -17,48 +16,46 @@ const predecessorPoll = 10 * time.Millisecond
 // awaitPredecessor waits until no ending session of the same key and gateway, or shared server, is left, and none behind the same
 // front. A new server must not race the teardown of the last one for its port or files. A session that is
 // not ending is not waited for. The wait is bounded by what a teardown may take. After that the session starts all the same, with a
-// warning. The error says that our own end came first.
-func (s *Session) awaitPredecessor() error {
+// warning. If our own end comes first, the supervisor ends the wait.
+func (s *Session) awaitPredecessor() {
 	if s.opts.Key+s.opts.Behind == "" || s.lease == nil {
-		return nil
+		return
 	}
 	began, longest := time.Now(), time.Duration(0)
-	for s.cause == session.NoCause {
+	for {
 		owner, id := s.predecessor()
 		if id == "" {
-			return nil
+			return
 		}
 		// Its socket goes with its containers, and it needs some time after that.
 		longest = max(longest, s.opts.longestPredecessor(id))
 		limit := began.Add(longest)
 		if !time.Now().Before(limit) {
 			s.log.Warn().Str("key", s.opts.Key).Msg("an ending session of this key is still there: started beside it")
-			return nil
+			return
 		}
-		s.awaitEnd(owner, limit)
+		awaitEnd(owner, limit)
 	}
-	return fmt.Errorf("ended (%s) while waiting for an earlier session (key %q): nothing was started", s.cause, s.opts.Key)
 }
 
 // longestPredecessor is how long the end of a session with our options is waited for.
 func (o *Options) longestPredecessor(id string) time.Duration {
-	return o.EOFGrace + longestEnd(*o, id) + time.Second
+	end := o.EOFGrace + o.TermGrace + o.KillTimeout + time.Second
+	if o.Containers != ContainersOff && session.MayHaveContainers(id, os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")) {
+		end += o.longestRemoval()
+	}
+	return end
 }
 
-// awaitEnd is one turn of the loop that also waits for the end of a process. It takes until the limit at most.
-func (s *Session) awaitEnd(id proc.ID, limit time.Time) {
-	s.lookAt = limit
-	if fd, err := proc.OpenPidfd(id.PID); err == nil {
-		s.polled.add(predecessor, fd, unix.POLLIN)
-		defer func() {
-			s.polled.remove(predecessor)
-			_ = unix.Close(fd)
-		}()
-	} else {
-		s.lookAt = time.Now().Add(predecessorPoll)
+// awaitEnd waits for the end of a process until the limit, or for a moment where it has no pidfd.
+func awaitEnd(id proc.ID, limit time.Time) {
+	fd, err := proc.OpenPidfd(id.PID)
+	if err != nil {
+		proc.Sleep(predecessorPoll)
+		return
 	}
-	s.pollOnce()
-	s.lookAt = time.Time{}
+	defer unix.Close(fd)
+	proc.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, max(time.Until(limit), 0))
 }
 
 // predecessor finds an ending session of our key and gateway; id is "" if there is none. owner is the process that ends
@@ -71,7 +68,7 @@ func (c *common) predecessor() (owner proc.ID, id string) {
 	}
 	for _, id = range ids {
 		r, err := dir.Read(id)
-		if err != nil || id == c.hand.ID || id == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) {
+		if err != nil || id == c.hand.id || id == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) {
 			continue
 		}
 		if alive, err := dir.Alive(id); err != nil || !alive || c.goesOn(r, dir) {

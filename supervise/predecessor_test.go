@@ -3,7 +3,6 @@ package supervise
 import (
 	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,7 +17,7 @@ func TestPredecessorWithoutLock(t *testing.T) {
 	for _, dead := range []bool{true, false} {
 		last := recorded(t)
 		r := session.Record{
-			Version: session.Version, ID: last.hand.ID, UID: os.Getuid(), State: session.StateEnding, Key: "k",
+			Version: session.Version, ID: last.hand.id, UID: os.Getuid(), State: session.StateEnding, Key: "k",
 			Supervisor: last.identity(os.Getpid()),
 		}
 		if dead {
@@ -62,7 +61,7 @@ func TestPredecessorIsNoZombie(t *testing.T) {
 			})
 		}
 		r := session.Record{
-			Version: session.Version, ID: last.hand.ID, UID: os.Getuid(), State: session.StateEnding, Key: "k",
+			Version: session.Version, ID: last.hand.id, UID: os.Getuid(), State: session.StateEnding, Key: "k",
 			Supervisor: last.identity(cmd.Process.Pid), Anchor: last.identity(os.Getpid()),
 		}
 		if err := last.lease.Write(r); err != nil {
@@ -90,7 +89,7 @@ func TestPredecessorHasTimeForItsContainers(t *testing.T) {
 	if got := o.longestPredecessor("x"); got != plain {
 		t.Errorf("without an engine: %v, want %v", got, plain)
 	}
-	if got, want := o.longestPredecessor(s.hand.ID), plain+o.longestRemoval(); got != want {
+	if got, want := o.longestPredecessor(s.hand.id), plain+o.longestRemoval(); got != want {
 		t.Errorf("with an engine: %v, want %v", got, want)
 	}
 	if got, want := o.LongestEnd()+time.Second, plain+o.longestRemoval(); got != want {
@@ -102,33 +101,18 @@ func TestPredecessorHasTimeForItsContainers(t *testing.T) {
 	}
 }
 
-// An interrupt from the keyboard is the server's own business, but while the session waits for the last one there is no server.
-func TestAnInterruptEndsTheWaitForThePredecessor(t *testing.T) {
-	for _, waits := range []bool{true, false} {
-		s := &Session{}
-		s.hand.Terminal, s.hand.Mailbox = true, -1
-		if !waits {
-			s.newTree()
-		}
-		s.onEnding(proc.Caught{Signal: syscall.SIGINT, FromKernel: true})
-		if ends := s.cause == session.CauseSignal; ends != waits {
-			t.Errorf("waits %t: it ends %t", waits, ends)
-		}
-	}
-}
-
 // A session behind a front waits for an earlier one behind the same front, which has lost its anchor, whatever its record says. It
 // does not wait for the front, nor for what is behind another one.
 func TestSessionBehindAFrontWaitsForTheLast(t *testing.T) {
 	last := recorded(t)
-	r := session.Record{Version: session.Version, ID: last.hand.ID, UID: os.Getuid(), State: session.StateRunning, Supervisor: last.identity(os.Getpid())}
+	r := session.Record{Version: session.Version, ID: last.hand.id, UID: os.Getuid(), State: session.StateRunning, Supervisor: last.identity(os.Getpid())}
 	for name, c := range map[string]struct {
 		behind, own string
 		waits       bool
 	}{
 		"the same front":  {"0123456789abcdef", "0123456789abcdef", true},
 		"another front":   {"0123456789abcdef", "fedcba9876543210", false},
-		"its own front":   {"", last.hand.ID, false},
+		"its own front":   {"", last.hand.id, false},
 		"without a front": {"", "", false},
 	} {
 		r.Behind = c.behind
@@ -152,18 +136,18 @@ func TestRecordOfAKilledFrontGoes(t *testing.T) {
 		front, s := recorded(t), recorded(t)
 		dir := front.lease.Dir()
 		var err error
-		if s.lease, err = dir.Take(s.hand.ID); err != nil {
+		if s.lease, err = dir.Take(s.hand.id); err != nil {
 			t.Fatal(err)
 		}
-		if err := front.lease.Write(session.Record{Version: session.Version, ID: front.hand.ID, UID: os.Getuid()}); err != nil {
+		if err := front.lease.Write(session.Record{Version: session.Version, ID: front.hand.id, UID: os.Getuid()}); err != nil {
 			t.Fatal(err)
 		}
 		if killed {
 			front.lease.Release()
 		}
-		s.opts.Behind = front.hand.ID
+		s.opts.Behind = front.hand.id
 		s.removeFront()
-		if _, err := dir.Read(front.hand.ID); (err != nil) != killed {
+		if _, err := dir.Read(front.hand.id); (err != nil) != killed {
 			t.Errorf("killed %t: %v", killed, err)
 		}
 	}

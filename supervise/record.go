@@ -13,8 +13,6 @@ import (
 type onDisk struct {
 	lease  *session.Lease // nil where no record can be kept
 	record session.Record
-	// unread says that there is a record of the supervisor, which the recovering anchor could not read.
-	unread bool
 	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
 	leafLeft bool
 	// leafInUse says that the leaf stays because a process to keep has a session in it.
@@ -29,11 +27,21 @@ func (c *common) openRecord() {
 	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err == nil {
 		// It stays open for as long as the session lasts.
-		c.lease, err = dir.Take(c.hand.ID)
+		c.lease, err = dir.Take(c.hand.id)
 	}
 	if err != nil {
 		c.log.Warn().Err(err).Msg("session is not recorded: reap and ps will not see it")
+	} else if c.hand.page != nil {
+		c.hand.page.SetLock(c.lease.FD())
 	}
+}
+
+// directory is where the record is; nil where none can be kept.
+func (c *common) directory() *session.Directory {
+	if c.lease == nil {
+		return nil
+	}
+	return c.lease.Dir()
 }
 
 // state is what the record says of the session.
@@ -51,19 +59,19 @@ const (
 	rewritePause = 30 * time.Second
 )
 
-// writeRecord replaces the record, unless there is one that could not be read: it tells reap more than we know.
+// writeRecord replaces the record.
 func (s *Session) writeRecord(state string) {
-	if s.lease == nil || s.unread {
+	if s.lease == nil {
 		return
 	}
 	r := &s.record
-	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.ID, s.opts.Name, os.Getuid(), state
+	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.id, s.opts.Name, os.Getuid(), state
 	r.Key, r.Share, r.Behind, r.Cause = s.opts.Key, s.opts.Share, s.opts.Behind, string(s.cause)
 	r.NoHistory = !s.opts.History
 	if r.Started.IsZero() {
 		r.Started = time.Now().UTC()
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
-		r.Anchor, r.Supervisor = s.identity(s.hand.Anchor), s.identity(os.Getpid())
+		r.Anchor, r.Supervisor = s.identity(s.hand.anchor), s.identity(s.hand.supervisor)
 	}
 	if r.Host == (proc.Host{}) {
 		// The supervisor was killed before it had written the record.
@@ -88,7 +96,7 @@ func (s *Session) writeRecord(state string) {
 const maxKept = 100
 
 // noteKept puts processes that are kept into the record, before those of earlier looks, and reports whether one is new
-// there. They are for a recovering anchor: nothing may show any more that a process is to be kept.
+// there. They are for the anchor of a killed supervisor: nothing may show any more that a process is to be kept.
 func (c *common) noteKept(kept []proc.Stat) (news bool) {
 	if len(kept) == 0 {
 		return false

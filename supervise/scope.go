@@ -39,11 +39,11 @@ func (t *tree) enterScope() (dir string, err error) {
 	if host, err := t.reader.ReadHost(); err != nil || host.PIDNS != initialPIDs {
 		return "", errors.New("systemd is not asked for a scope from a pid namespace")
 	}
-	unit, deadline := leafName(t.hand.ID)+".scope", time.Now().Add(scopeLimit)
+	unit, deadline := leafName(t.hand.id)+".scope", time.Now().Add(scopeLimit)
 	words := []string{
 		"busctl", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "StartTransientUnit",
 		"ssa(sv)a(sa(sv))", unit, "fail", "4", "Description", "s", "MCP server " + t.opts.Name, "Delegate", "b", "true",
-		"CollectMode", "s", "inactive-or-failed", "PIDs", "au", "1", strconv.Itoa(os.Getpid()), "0",
+		"CollectMode", "s", "inactive-or-failed", "PIDs", "au", "2", strconv.Itoa(t.hand.supervisor), strconv.Itoa(os.Getpid()), "0",
 	}
 	if uid := os.Getuid(); uid != 0 {
 		words = append(words, "--user")
@@ -53,7 +53,7 @@ func (t *tree) enterScope() (dir string, err error) {
 	}
 	for time.Now().Before(deadline) {
 		if dir, err := cgroup.Current(); err == nil && strings.HasSuffix(dir, "/"+unit) {
-			return dir, cgroup.StepAside(dir)
+			return dir, cgroup.StepAside(dir, t.hand.supervisor, os.Getpid())
 		}
 		proc.Sleep(scopePause)
 	}
@@ -79,7 +79,7 @@ func (t *tree) askSystemd(words []string, deadline time.Time) error {
 	defer unix.Close(said[0])
 	pid, err := proc.Start(proc.Child{
 		Path: path, Argv: words, Env: []string{"XDG_RUNTIME_DIR=/run/user/" + strconv.Itoa(os.Getuid())}, NewSession: true,
-		Stdin: null, Stdout: null, Stderr: said[1], CgroupFD: -1, CgroupProcs: -1, Inherited: t.inherited, Until: t.polled.fds,
+		Stdin: null, Stdout: null, Stderr: said[1],
 	})
 	unix.Close(said[1])
 	if err != nil {
@@ -94,7 +94,7 @@ func (t *tree) askSystemd(words []string, deadline time.Time) error {
 			break
 		}
 		if !time.Now().Before(deadline) {
-			proc.KillGroup(pid)
+			proc.EndWithin(pid, 0)
 			return fmt.Errorf("%s has not ended within %v", words[0], scopeLimit)
 		}
 		proc.Sleep(scopePause)

@@ -5,14 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/proc"
 	"mcp-tether/internal/testkit"
 )
 
 // A command that says much, closes its output and then hangs holds up no start.
 func TestAskSystemdIsBounded(t *testing.T) {
 	tr := (&Session{}).newTree()
-	tr.inherited = proc.ReadAtExec()
 	done := make(chan error, 1)
 	go func() {
 		words := []string{"/bin/sh", "-c", "head -c 100000 /dev/zero >&2 & exec 2>&-; exec sleep 1000"}

@@ -1,16 +1,12 @@
 package supervise
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/argv"
-	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
@@ -20,110 +16,48 @@ import (
 type Session struct {
 	common
 	started time.Time
-	// asked are the owners without a pidfd, and ownersAt is when to ask for them next; zero where there are none.
-	asked    []owner
-	ownersAt time.Time
-
-	signalled
-	// holdsStreams says that standard input and output are the gateway's. A recovering anchor has let go of them.
+	signals *proc.Signals // nil where none can be caught
+	arrived []syscall.Signal
+	// bySignal is the signal of session.CauseSignal.
+	bySignal syscall.Signal
+	// holdsStreams says that standard input and output are the gateway's. The anchor has let go of them.
 	holdsStreams bool
-
-	tree *tree // nil before the server's start
-	// remover is the anchor's command line, where it recovers and there may be containers to remove.
-	remover []string
-
-	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
-	sweepAt time.Time
-	// lookAt ends a wait for the predecessor; zero when there is none.
-	lookAt time.Time
+	tree         *tree // nil before the server's start
 }
 
-// Run supervises one session to its end and returns the exit code. It must be called on the locked main thread.
-func Run(opts Options, hand argv.Handover) (int, error) {
-	s := newSession(opts, hand)
-	var err error
-	if s.log, err = eventlog.Open(opts.Log, hand.ID, opts.Name); err != nil {
-		return ExitFailure, err
-	}
-	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
-		return ExitFailure, fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
-	}
-	if err := s.takeRoles(); err != nil {
-		return ExitFailure, err
-	}
-	if hand.Anchor > 0 && os.Getppid() != hand.Anchor {
-		return ExitFailure, fmt.Errorf("anchor (pid %d) ended while its session started: nothing was started", hand.Anchor)
-	}
-	s.watchOwners()
-	if s.cause != session.NoCause {
-		return ExitFailure, errors.New("gateway ended while its session started: nothing was started")
-	}
-	if code, err := s.start(); err != nil {
-		s.cause, s.code = session.CauseStart, code
-		return s.finish(), err
-	}
-	if !s.hand.Terminal {
-		CloseInherited()
-	}
-	proc.PauseGC(proc.SessionMemory)
-	if s.opts.HasDead != nil {
-		s.sweepAt = time.Now().Add(sweepDelay)
-	}
-	s.loop()
-	return s.finish(), nil
+// newSession makes a session that has not begun.
+func newSession(opts Options, h hand) *Session {
+	return &Session{common: common{opts: opts, hand: h}, started: time.Now()}
 }
 
-// newSession makes a session that has not begun. It cannot fail.
-func newSession(opts Options, hand argv.Handover) *Session {
-	for _, fd := range []int{hand.ParentFD, hand.Mailbox} {
-		if fd >= 0 {
-			unix.CloseOnExec(fd)
-		}
+// listen catches the signals. Four of them end the session, and all others are passed on to the server. On a terminal those of
+// job control keep their action: Ctrl-Z stops us together with the server, which is in the same process group.
+func (s *Session) listen() (err error) {
+	leave := proc.SignalSet(0)
+	if s.hand.page != nil {
+		leave = proc.SignalSet(s.hand.page.Ignored())
 	}
-	proc.SetComm("mcp-tether")
-	return &Session{common: common{opts: opts, hand: hand, inherited: proc.ReadAtExec()}, started: time.Now(), signalled: signalled{sigfd: -1}}
-}
-
-// takeRoles catches signals and becomes a subreaper, which must come before the server's start.
-func (s *Session) takeRoles() (err error) {
-	role := noJob
-	switch {
-	case s.hand.Terminal || s.hand.Anchor == 0 && s.hand.SharesGroup():
-		role = jobMember
-	case s.hand.SharesGroup():
-		role = backgroundJob
+	if s.hand.terminal {
+		leave |= proc.JobControl
 	}
-	if s.sigfd, err = listen(s.inherited, role); err != nil {
+	if s.signals, err = proc.Listen(leave); err != nil {
 		return err
 	}
-	s.polled.add(signals, s.sigfd, unix.POLLIN)
-	return proc.BecomeSubreaper()
-}
-
-// start takes the lease and starts the server. If that fails, it returns mcp-tether's exit code.
-func (s *Session) start() (int, error) {
-	path, err := proc.LookPath(s.opts.Command[0], searchPath())
-	if err != nil {
-		return startCode(err), err
-	}
-	// The lease first: a leaf without one would look like a dead session's.
-	s.openRecord()
-	if err := s.awaitPredecessor(); err != nil {
-		return ExitFailure, err
-	}
-	if err := s.startTree(path); err != nil {
-		return startCode(err), err
-	}
-	s.watchStreams()
-	return 0, nil
+	s.polled.add(signals, s.signals.FD(), unix.POLLIN)
+	return nil
 }
 
 // watchStreams watches for the gateway to close the streams. Nothing is read: POLLRDHUP and POLLHUP tell of a closed
 // pipe, a shut-down socket and a closed peer. POLLERR on standard output tells that it has no reader any more.
 func (s *Session) watchStreams() {
 	s.holdsStreams = true
-	s.polled.add(stdin, 0, unix.POLLRDHUP)
-	s.polled.add(stdout, 1, 0)
+	closed := func(fd int) bool { return s.hand.page != nil && s.hand.page.Closed(fd) }
+	if !closed(0) {
+		s.polled.add(stdin, 0, unix.POLLRDHUP)
+	}
+	if !closed(1) {
+		s.polled.add(stdout, 1, 0)
+	}
 }
 
 // loop runs until the session is over.
@@ -153,10 +87,8 @@ func (s *Session) pollOnce() {
 			s.request(teardown.StdinClosed, session.CauseStdin)
 		case clients:
 			s.tree.serveEngine()
-		case predecessor:
-			// awaitPredecessor looks again.
 		default:
-			s.end(causeOf(src))
+			s.request(teardown.OwnerGone, causeOf(src))
 		}
 	}
 	s.onTime(time.Now())
@@ -164,7 +96,7 @@ func (s *Session) pollOnce() {
 
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *Session) timeout(now time.Time) time.Duration {
-	due := proc.Earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.rewriteAt, s.lookAt)
+	due := proc.Earliest(s.tree.due(), s.rewriteAt)
 	if due.IsZero() {
 		return -1
 	}
@@ -173,34 +105,23 @@ func (s *Session) timeout(now time.Time) time.Duration {
 
 // onTime acts on what is due.
 func (s *Session) onTime(now time.Time) {
-	if proc.IsDue(s.sweepAt, now) {
-		s.sweepAt = time.Time{}
-		if s.cause == session.NoCause {
-			s.sweep()
-		}
-	}
-	if proc.IsDue(s.ownersAt, now) {
-		s.checkOwners(now)
-	}
 	if proc.IsDue(s.rewriteAt, now) {
 		s.writeRecord(s.state())
 	}
-	if s.tree != nil && s.tree.onTime(now) {
+	if s.tree.onTime(now) {
 		s.onChildren(true)
 		s.tree.repeat()
 	}
 }
 
-// end ends the session.
-func (s *Session) end(why session.Cause) { s.request(teardown.MustEnd, why) }
-
 // request takes an event that ends the session. The first one names the cause; only what follows a closed standard input
 // may name another, as long as the server may still go on.
 func (s *Session) request(ev teardown.Event, why session.Cause) {
 	s.cause = s.cause.Unless(why, s.tree.mayGoOn())
-	if s.tree != nil {
-		s.tree.step(ev)
+	if s.hand.page != nil {
+		s.hand.page.Begun()
 	}
+	s.tree.step(ev)
 }
 
 // newTree makes the tree of the session.
@@ -209,28 +130,17 @@ func (s *Session) newTree() *tree {
 	t.machine.Grace = s.opts.grace()
 	t.scope.Root, t.scope.Keep, t.scope.Helpers = os.Getpid(), s.opts.Keep, t.helpers
 	t.scope.Cleanup = s.opts.KillTimeout / 2
-	if s.hand.Anchor == 0 {
-		t.scope.Foreign, t.scope.Mark = s.hand.Foreign, session.EnvID+"="+s.hand.ID
-		t.scope.Since = sinceIfForeign(s.hand)
+	if s.hand.page == nil {
+		t.scope.Foreign = s.foreign
 	}
 	s.tree = t
 	return t
 }
 
-// startTree starts the server.
-func (s *Session) startTree(path string) error {
-	err := s.newTree().start(path)
-	if err == nil {
-		s.writeRecord(s.state())
-		s.log.Debug().Int("pid", s.tree.server).Str("behind", s.opts.Behind).Bool("shared", s.opts.Share != "").Msg("server started")
-	}
-	return err
-}
-
 // onChildren waits for ended children, and tells the tree if there were some, or if it is to look in any case.
 func (s *Session) onChildren(look bool) {
 	t := s.tree
-	served := t != nil && t.server > 0
+	served := t.server > 0
 	left, err := proc.Reap(func(pid int, ws unix.WaitStatus) {
 		look = true
 		if pid == s.sweeper.PID {
@@ -241,7 +151,7 @@ func (s *Session) onChildren(look bool) {
 	if err != nil {
 		s.log.Warn().Err(err).Msg("children cannot be waited for")
 	}
-	if t == nil || !look {
+	if !look {
 		return
 	}
 	exited := served && t.server == 0
@@ -253,7 +163,7 @@ func (s *Session) onChildren(look bool) {
 
 // onServerExit: the server has ended, and other members may be left.
 func (s *Session) onServerExit() {
-	if s.holdsStreams && !s.hand.Terminal {
+	if s.holdsStreams && !s.hand.terminal {
 		// The gateway must see end of file when the last other holder of the streams ends.
 		s.polled.remove(stdin)
 		s.polled.remove(stdout)
@@ -264,51 +174,41 @@ func (s *Session) onServerExit() {
 	}
 }
 
+// dropStreams puts /dev/null in place of standard input and output.
+func dropStreams() {
+	null, err := proc.OpenNull()
+	if err != nil {
+		return
+	}
+	_ = unix.Dup3(null, 0, 0)
+	_ = unix.Dup3(null, 1, 0)
+	_ = unix.Close(null)
+}
+
 // onSignals acts on the signals that have arrived: first those that end the session, then the ends of children.
 func (s *Session) onSignals() {
-	s.arrived = proc.ReadCaught(s.sigfd, s.arrived[:0])
-	for _, c := range s.arrived {
-		if c.Ends() {
-			s.onEnding(c)
+	s.arrived = s.signals.Take(s.arrived[:0])
+	for _, sig := range s.arrived {
+		if proc.Ends(sig) {
+			s.onEnding(sig)
 		}
 	}
 	s.onChildren(false)
-	for _, c := range s.arrived {
-		if s.passes(c) {
-			_ = proc.SignalChild(s.tree.server, c.Signal)
+	for _, sig := range s.arrived {
+		if s.tree.server > 0 && !proc.Ends(sig) && sig != syscall.SIGCHLD {
+			_ = proc.SignalChild(s.tree.server, sig)
 		}
 	}
 }
 
-// passes reports whether a signal is for the server, and has not reached it from the keyboard.
-func (s *Session) passes(c proc.Caught) bool {
-	if s.tree == nil || s.tree.server == 0 || c.Ends() || c.Signal == syscall.SIGCHLD {
-		return false
-	}
-	return !(s.hand.SharesGroup() && c.FromKeyboard()) && !c.OwnLimit()
-}
-
-// secondInterrupt is how close together two interrupts from a terminal must be to mean "end it".
-const secondInterrupt = 2 * time.Second
-
-// onEnding acts on a signal that ends the session. An interrupt from the keyboard has reached the server as well, and the
-// server decides what it means: a shell or an interpreter goes on. The next one within two seconds is for us. Once the
-// session is ending, another signal on a terminal shortens the wait.
-func (s *Session) onEnding(c proc.Caught) {
-	// While the session waits for its predecessor there is no server.
-	if s.hand.SharesGroup() && c.FromKeyboard() && s.tree != nil && s.tree.mayGoOn() {
-		first := time.Since(s.interrupted) > secondInterrupt
-		s.interrupted = time.Now()
-		if first {
-			return
-		}
-	}
+// onEnding acts on a signal that ends the session. Once that is ending, another one on a terminal shortens the wait.
+func (s *Session) onEnding(sig syscall.Signal) {
 	ev := teardown.MustEnd
-	if s.hand.Terminal {
+	if s.hand.terminal {
 		ev = teardown.Insist
 	}
 	s.request(ev, session.CauseSignal)
 	if s.cause == session.CauseSignal && s.bySignal == 0 {
-		s.bySignal = c.Signal
+		s.bySignal = sig
 	}
 }

@@ -11,14 +11,10 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// sweepDelay is how long after the server's start to look for dead sessions, so that the start is not delayed.
-const sweepDelay = time.Second
-
-// sweep ends this user's dead sessions in a process of its own. It may take as long as a teardown, and it may fail, for
-// example where no more processes can be started. Neither affects this session. A copy of us adopts what the sweep leaves: a
-// command that reaches an engine may leave a daemon, which is not the session's.
-func (c *common) sweep() {
-	if !c.opts.HasDead() {
+// startSweep ends this user's dead sessions in a process of its own. It may take as long as a teardown, and it may fail, for
+// example where no more processes can be started. Neither affects this session.
+func (c *common) startSweep() {
+	if c.opts.HasDead == nil || !c.opts.HasDead() {
 		return
 	}
 	null, err := proc.OpenNull()
@@ -27,14 +23,16 @@ func (c *common) sweep() {
 	}
 	defer unix.Close(null)
 	pid, err := proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.SweepArgs(os.Args[0]), Env: proc.WithOneProcessor(c.ownEnviron()), NewSession: true, Adopts: true,
-		Stdin: null, Stdout: null, Stderr: null, CgroupFD: -1, CgroupProcs: -1, Inherited: c.inherited, Until: c.polled.fds,
+		Path: proc.SelfExe, Argv: argv.SweepArgs(os.Args[0]), Env: os.Environ(), NewSession: true, Stdin: null, Stdout: null, Stderr: null,
 	})
 	if err != nil {
 		c.log.Debug().Err(err).Msg("dead sessions not swept")
 		return
 	}
 	c.sweeper = c.identity(pid)
+	if c.hand.page != nil {
+		_ = c.passOn()
+	}
 }
 
 // helpers are the processes that we have started for ourselves, which are no members of the session.
@@ -49,13 +47,17 @@ func (t *tree) helpers() []proc.ID {
 	return out
 }
 
+// sweepDies is how long a sweep may take to die of SIGKILL. A tracer, or a file system that hangs, may hold it for ever.
+const sweepDies = time.Second
+
 // endSweep ends the sweep when the session is over.
 func (c *common) endSweep() {
 	if c.sweeper.Zero() {
 		return
 	}
 	if err := c.reader.Signal(c.sweeper, unix.SIGKILL); err == nil {
-		proc.KillGroup(c.sweeper.PID)
+		awaitEnd(c.sweeper, time.Now().Add(sweepDies))
+		_, _ = proc.Reap(func(int, unix.WaitStatus) {}) // It is a child, or has fallen to us.
 	}
 	c.sweeper = proc.ID{}
 }

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -37,36 +36,25 @@ func playSweep() {
 
 // What the sweep's docker command leaves is no member of the session, and outlives it. The sweep ends with the session.
 func TestWhatTheSweepLeavesIsNoMember(t *testing.T) {
-	file := filepath.Join(leavesMaster(t), "master")
+	file := filepath.Join(leaveDaemon(t), "daemon")
 	s := &Session{}
 	s.opts.HasDead = func() bool { return true }
 	tr := s.newTree()
-	s.sweep()
+	s.startSweep()
 	defer s.endSweep()
-	copied := s.sweeper.PID
-	master := daemonIn(t, file)
-	orphanOf := func(pids ...int) func() bool {
-		return func() bool {
-			st, err := s.reader.Stat(master.PID)
-			return err == nil && slices.Contains(pids, st.PPID)
-		}
-	}
-	testkit.Until(t, "the daemon is an orphan", orphanOf(copied, os.Getpid()))
-	expectMembers(t, &tr.scope, "amid the sweep", nil)
-
-	all, err := s.reader.Descendants(os.Getpid())
-	inSweep := func(p proc.Stat) bool { return p.Session == copied }
-	if err != nil || !slices.ContainsFunc(all, func(p proc.Stat) bool { return inSweep(p) && p.PPID == copied }) {
-		t.Errorf("the sweep is not below %d: %v, %v", copied, all, err)
-	}
-	s.endSweep()
-	testkit.Until(t, "the end of the sweep", func() bool {
-		_, _ = proc.Reap(func(int, unix.WaitStatus) {})
-		all, err := s.reader.Descendants(os.Getpid())
-		return err == nil && !slices.ContainsFunc(all, inSweep)
+	sweep := s.sweeper
+	daemon := daemonIn(t, file)
+	testkit.Until(t, "the daemon is an orphan of ours", func() bool {
+		st, err := s.reader.Stat(daemon.PID)
+		return err == nil && st.PPID == os.Getpid()
 	})
-	testkit.Until(t, "the daemon is an orphan of ours", orphanOf(os.Getpid()))
-	if st, err := s.reader.Stat(master.PID); err != nil || st.ID != master || st.Dead() {
+	expectMembers(t, &tr.scope, "amid the sweep", nil)
+	s.endSweep()
+	if s.reader.Life(sweep) != proc.Dead {
+		t.Error("the sweep goes on")
+	}
+	expectMembers(t, &tr.scope, "after the sweep", nil)
+	if st, err := s.reader.Stat(daemon.PID); err != nil || st.ID != daemon || st.Dead() {
 		t.Errorf("the daemon was touched: %+v, %v", st, err)
 	}
 }

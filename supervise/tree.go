@@ -17,8 +17,8 @@ type tree struct {
 	machine teardown.Machine
 	scope   teardown.Scope
 	engine  *keeper.Keeper // nil where containers are not looked after
-	// server is the child's pid until it is waited for, then 0.
-	server int
+	// server is the child's pid until it is waited for, then 0. started is its pid for good.
+	server, started int
 	// clear says that the last look found nothing left, not even something to keep.
 	clear bool
 	// retryAt is when to look again during a teardown; zero when only events count.
@@ -28,6 +28,8 @@ type tree struct {
 	lookedAt time.Time
 	lookTook time.Duration
 	toll     toll
+	// killFD is the leaf's cgroup.kill, open for the supervisor.
+	killFD int
 }
 
 // mayGoOn reports whether the server was not asked to end yet. It is true without a tree.
@@ -122,10 +124,10 @@ func (t *tree) onlyOthers() bool {
 }
 
 // explained reports whether a look finds no member, and something else that explains why a child is left: it is kept on purpose, or
-// not the session's, or dead (a tracer may hold it). Strays are left alone, too, and told of at the end (Unclear).
+// not the session's, or dead (a tracer may hold it).
 func (t *tree) explained() bool {
 	members, kept, err := t.scope.Members()
-	return err == nil && len(members) == 0 && !t.scope.Unseen() && len(kept)+t.others()+len(t.scope.Unclear())+t.scope.Dead() > 0
+	return err == nil && len(members) == 0 && !t.scope.Unseen() && len(kept)+t.others()+t.scope.Dead() > 0
 }
 
 // keepsMore notes what the last look of a teardown has found to keep, and reports whether the record has yet to tell of it.
@@ -194,7 +196,7 @@ func (t *tree) kill() {
 
 // report notes which process was signalled, and logs at debug level why.
 func (t *tree) report(sent []teardown.Sent) {
-	t.toll.add(sent, t.scope.Server)
+	t.toll.add(sent, t.started)
 	for _, x := range sent {
 		t.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Str("cause", string(t.cause)).
 			AnErr("error", x.Err).Msg("signalled")
@@ -229,7 +231,6 @@ func (t *tree) close() remains {
 			members, r.kept, _ = t.scope.Members()
 			return members
 		})
-		r.survivors = append(r.survivors, t.scope.Unclear()...)
 	}
 	r.removed = t.closeEngine(t.engine)
 	r.unseen = len(r.survivors) == 0 && t.unseen()
@@ -242,9 +243,8 @@ func (t *tree) close() remains {
 		// The server itself did not die, so its code is not known.
 		t.code = ExitFailure
 	}
-	t.postLetter(letter{})
 	r.ended, r.killed = t.toll.count(r.survivors)
-	r.names, r.words = t.toll.names, t.toll.words(r.ended, r.killed, t.scope.Server)
+	r.names, r.words = t.toll.names, t.toll.words(r.ended, r.killed, t.started)
 	return r
 }
 

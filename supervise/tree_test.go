@@ -33,7 +33,6 @@ func startChild(t *testing.T) (pid int) {
 func TestWhatCannotBeListedHasLeaked(t *testing.T) {
 	pid := startChild(t)
 	c := &common{}
-	c.hand.Mailbox = -1
 	st, err := c.reader.Stat(pid)
 	if err != nil {
 		t.Fatal(err)
@@ -51,24 +50,6 @@ func TestWhatCannotBeListedHasLeaked(t *testing.T) {
 			t.Error("nothing could be listed, and nothing has leaked")
 		}
 	})
-}
-
-// What a process has left that was there before the session, and that has ended, holds up no end.
-func TestStrayHoldsUpNothing(t *testing.T) {
-	pid := startChild(t)
-	gone := proc.ID{PID: pid, Start: 1}
-	for name, c := range map[string]struct {
-		before []proc.ID
-		only   bool
-	}{
-		"a stray":  {[]proc.ID{gone}, true},
-		"a member": {nil, false},
-	} {
-		tr := &tree{common: &common{}, scope: teardown.Scope{Root: os.Getpid(), Foreign: c.before, Mark: "MCP_TETHER_NONE=1", Since: 1, Helpers: func() []proc.ID { return nil }}}
-		if got := tr.onlyOthers(); got != c.only {
-			t.Errorf("%s: only others %t", name, got)
-		}
-	}
 }
 
 // What was there before the session explains what is left only while it lives. Who cannot be looked at may live.

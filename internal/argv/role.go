@@ -11,10 +11,6 @@ import (
 // The hidden first arguments, with which one process of ours starts another. A word may follow that tells it more, and then
 // the command line that it continues.
 const (
-	// roleSupervise is the supervisor, and roleRemove removes a session's containers for a recovering anchor. Their word is
-	// a Handover.
-	roleSupervise = "__supervise"
-	roleRemove    = "__remove"
 	// roleHost is the process that a shared server belongs to. roleLauncher starts the host, so that the host is no child of a
 	// client's process. Their word is a Host.
 	roleHost     = "__host"

@@ -3,21 +3,7 @@ package argv
 import "strings"
 
 // switches are the flags of run that take no value. Every other flag takes the next word unless it has "=".
-var switches = [...]string{noAnchor, shareFlag, lazyFlag, guardFlag, keepErrFlag, anywayFlag, "no-history", "help", "h"}
-
-const noAnchor = "no-anchor"
-
-// WantsAnchor reports whether the flags before the command leave the anchor in place. args follow the word run, and
-// noAnchorEnv is the value of MCP_TETHER_NO_ANCHOR.
-func WantsAnchor(args []string, noAnchorEnv string) bool {
-	wanted := !isTrue(noAnchorEnv)
-	eachFlag(args, func(f flag) {
-		if f.name == noAnchor {
-			wanted = f.attached && !isTrue(f.value)
-		}
-	})
-	return wanted
-}
+var switches = [...]string{shareFlag, lazyFlag, guardFlag, keepErrFlag, anywayFlag, "no-history", "help", "h"}
 
 // CommandAt is the index at which the server's command begins among the words that follow run. It begins after "--", or
 // at the first word that is neither a flag nor the value of one. It is len(args) where there is no command.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/waiting"
 )
 
 // Flags of run about sharing, which are read without a flag parser, and their variables.
@@ -66,7 +67,7 @@ func ShareIgnored(args []string, env string) (names []string) {
 // SessionArgs is the command line of the session that a host or a front starts: run with these words, but without the flags about
 // sharing, and without those that want a front.
 func SessionArgs(program string, words []string) []string {
-	out := append([]string{program, "run", "--" + shareFlag + "=false"}, noFront()...)
+	out := append([]string{program, waiting.RoleSession, "--" + shareFlag + "=false"}, noFront()...)
 	return append(out, wordsWithout(words, func(name string) bool { return isSharing(name) || wantsFront(name) })...)
 }
 

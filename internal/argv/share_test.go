@@ -10,7 +10,7 @@ func TestWantsShare(t *testing.T) {
 	for line, want := range map[string]bool{
 		"": false, "--share -- x": true, "-share x": true, "--share=true -- x": true, "--share=0 -- x": false, "-- x --share": false,
 		"x --share": false, "--name --share -- x": false, "--name=a --share -- x": true, "--share --help": false, "-h --share": false,
-		"--share-scope user -- x": false, "--share-scope=user --share -- x": true, "--no-anchor --share x": true,
+		"--share-scope user -- x": false, "--share-scope=user --share -- x": true, "--no-history --share x": true,
 	} {
 		if got := WantsShare(strings.Fields(line), ""); got != want {
 			t.Errorf("%q: %v", line, got)
@@ -48,7 +48,7 @@ func TestSessionArgs(t *testing.T) {
 	for line, want := range map[string]string{
 		"--share -- x y": "-- x y",
 		"--share --name a --share-linger 5s -- x":      "--name a -- x",
-		"--share-max=3 --share --no-anchor -- x --":    "--no-anchor -- x --",
+		"--share-max=3 --share --no-history -- x --":   "--no-history -- x --",
 		"--name --share --share x --share y":           "--name --share -- x --share y",
 		"--share --share-scope user --hibernate=1h x":  "-- x",
 		"--on-crash=restart --keep a* x --hibernate=1": "--keep a* -- x --hibernate=1",
@@ -56,7 +56,7 @@ func TestSessionArgs(t *testing.T) {
 		"--stdout-guard --keep-stderr=1 --name a x":    "--name a -- x",
 	} {
 		got := SessionArgs("tether", strings.Fields(line))
-		if !slices.Equal(got, append([]string{"tether", "run", "--share=false", "--hibernate=0", "--on-crash=end", "--lazy=false", "--stdout-guard=false", "--keep-stderr=false"}, strings.Fields(want)...)) {
+		if !slices.Equal(got, append([]string{"tether", "__session", "--share=false", "--hibernate=0", "--on-crash=end", "--lazy=false", "--stdout-guard=false", "--keep-stderr=false"}, strings.Fields(want)...)) {
 			t.Errorf("%q gives %q", line, got)
 		}
 		if WantsShare(got[2:], "1") || WantsFront(got[2:], func(name string) string {

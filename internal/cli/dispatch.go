@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"syscall"
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/delegate"
@@ -14,28 +15,31 @@ import (
 	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/share"
+	"mcp-tether/internal/waiting"
 	"mcp-tether/supervise"
 )
 
-// Main plays the role that the command line asks for, and returns the exit code.
+// Main plays the role that the command line asks for, or that the process had before its runtime started, and returns the exit
+// code.
 func Main(args []string) int {
 	// The parent death signal, signal mask and command name belong to a thread, which must be the main one. No system call
 	// may come before the lock, or the runtime goes on with another thread.
 	runtime.LockOSThread()
-	proc.RestoreTimerSlack()
+	switch part, page, happening, _ := waiting.Entered(); part {
+	case waiting.Starter:
+		own := append([]string{args[0], "run"}, args[2:]...)
+		return command(own, &role{page: page})
+	case waiting.Supervisor, waiting.Anchor:
+		return exit(supervise.End(page, part, happening))
+	case waiting.None:
+	}
 	return run(args)
 }
 
-// run picks the role. The anchor must stay as small as a process can be, so it runs before any flag is parsed.
+// run picks the role of a process whose runtime has started at once.
 func run(args []string) int {
 	if len(args) < 2 {
 		return command(args, nil)
-	}
-	if own, hand, ok, err := argv.SplitSupervisorArgs(args); ok {
-		if err != nil {
-			return exit(supervise.ExitFailure, err)
-		}
-		return command(own, &role{hand: hand})
 	}
 	if own, uid, ok, err := argv.SplitDelegatedArgs(args); ok {
 		if err == nil {
@@ -55,8 +59,19 @@ func run(args []string) int {
 	if argv.IsSweep(args) {
 		return exit(supervise.ExitFailure, sweep())
 	}
-	shares := args[1] == "run" && os.Getpid() != 1 && argv.WantsShare(args[2:], os.Getenv(argv.EnvShare))
-	fronts := args[1] == "run" && argv.WantsFront(args[2:], os.Getenv)
+	if args[1] == waiting.RoleSession {
+		return command(append([]string{args[0], "run"}, args[2:]...), nil)
+	}
+	if args[1] != "run" {
+		return command(args, nil)
+	}
+	return runOrFront(args)
+}
+
+// runOrFront is run with flags that may ask for a front, or in a binary that has no entry before the runtime.
+func runOrFront(args []string) int {
+	shares := argv.WantsShare(args[2:], os.Getenv(argv.EnvShare))
+	fronts := argv.WantsFront(args[2:], os.Getenv)
 	if (shares || fronts) && proc.OnTerminal() {
 		exit(0, errTerminal)
 		shares, fronts = false, false
@@ -75,23 +90,15 @@ func run(args []string) int {
 	if fronts {
 		return command(args, &role{front: true})
 	}
-	if args[1] == "run" && os.Getpid() != 1 && argv.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
-		return anchor(args)
+	if _, _, _, linked := waiting.Entered(); linked {
+		own := append([]string{args[0], waiting.RoleSession}, args[2:]...)
+		return exit(supervise.ExitFailure, fmt.Errorf("execute %s: %w", proc.SelfExe, syscall.Exec(proc.SelfExe, own, os.Environ())))
 	}
 	return command(args, nil)
 }
 
 // errTerminal says that a person talks to the server.
 var errTerminal = errors.New("--share, --lazy, --hibernate, --on-crash, --stdout-guard and --keep-stderr have no effect on a terminal")
-
-// anchor parses flags only if the session does not end in time, or if the supervisor was killed.
-func anchor(args []string) int {
-	code, orphan, err := supervise.Anchor(args, func() supervise.Options { return optionsOf(args) })
-	if orphan != nil {
-		code, err = supervise.Recover(optionsOf(args), *orphan)
-	}
-	return exit(code, err)
-}
 
 // exit reports an error, if there is one, and returns the exit code.
 func exit(code int, err error) int {

@@ -61,10 +61,10 @@ func ps(c *cli.Context) error {
 	if !c.Bool("json") && term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb" {
 		return watch(c.Duration("interval"))
 	}
-	bell, err := proc.Catch(1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGHUP-1))
+	arriving, err := proc.Catch(1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGHUP-1))
 	for over := false; err == nil && !over; {
 		_, err = list(c)
-		over = err == nil && proc.Poll([]unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}}, c.Duration("interval")) > 0
+		over = err == nil && proc.Poll([]unix.PollFd{{Fd: int32(arriving.FD()), Events: unix.POLLIN}}, c.Duration("interval")) > 0
 	}
 	return err
 }

@@ -16,16 +16,19 @@ import (
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/front"
+	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/share"
 	"mcp-tether/internal/teardown"
+	"mcp-tether/internal/waiting"
 	"mcp-tether/reap"
 	"mcp-tether/supervise"
 )
 
 // role is what another process of ours asked this one to do; nil when a user called us.
 type role struct {
-	hand argv.Handover
+	// page is that of the session that this process prepares; nil for any other.
+	page *waiting.Page
 	// parsed, if not nil, gets the options, and nothing is run.
 	parsed *supervise.Options
 	// checks says that the flags about sharing must be valid as well, which otherwise only the host sees to.
@@ -177,8 +180,6 @@ func runFlags() []cli.Flag {
 			Usage: "`WHEN` a shared server may ask a session: certain, or in-call for one that is known to ask only within a call"},
 		&cli.BoolFlag{Name: "no-history", DisableDefaultText: true, EnvVars: []string{"MCP_TETHER_NO_HISTORY"},
 			Usage: "leave the session out of what mcp-tether history shows"},
-		&cli.BoolFlag{Name: "no-anchor", DisableDefaultText: true, EnvVars: []string{"MCP_TETHER_NO_ANCHOR"},
-			Usage: "one process instead of two: smaller, but a SIGKILL of it leaves the tree behind"},
 	}
 }
 
@@ -245,6 +246,9 @@ func options(c *cli.Context) (supervise.Options, error) {
 		Log:         eventlog.Options{File: c.String("log-file")},
 	}
 	o.ContainerGrace = c.Duration("container-grace")
+	if o.GoneGrace = supervise.Defaults().GoneGrace; c.IsSet("term-grace") {
+		o.GoneGrace = o.TermGrace
+	}
 	if len(o.Command) == 0 {
 		return o, usageError("run needs a command, as in: mcp-tether run -- npx -y SERVER")
 	}
@@ -291,19 +295,12 @@ func longestMessage(c *cli.Context) int64 {
 	return size
 }
 
-// supervised runs in the role that was asked for.
+// supervised runs in the role that was asked for. Without an entry before the runtime, one process does everything.
 func supervised(opts supervise.Options, as *role) (int, error) {
-	if as == nil {
-		hand, err := supervise.Direct()
-		if err != nil {
-			return supervise.ExitFailure, err
-		}
-		as = &role{hand: hand}
+	if as == nil || as.page == nil {
+		return supervise.Alone(opts)
 	}
-	if as.hand.Removes {
-		return supervise.Remove(opts, as.hand), nil
-	}
-	return supervise.Run(opts, as.hand)
+	return supervise.Start(opts, as.page, len(os.Args)-len(opts.Command))
 }
 
 // hosted is the host of a shared server, or the process that starts it.
@@ -328,13 +325,6 @@ func sharing(c *cli.Context, opts supervise.Options) share.Options {
 // endMargin is what the end of a server behind another process may take beyond what its session may.
 const endMargin = 10 * time.Second
 
-// optionsOf are the options in a command line that another process of the session has parsed already. If it cannot be
-// parsed here, the options are the defaults.
-func optionsOf(args []string) supervise.Options {
-	opts, _ := parse(args, false)
-	return opts
-}
-
 // parse reads the options in a command line and runs nothing. checks is as in role.
 func parse(args []string, checks bool) (supervise.Options, error) {
 	opts := supervise.Defaults()
@@ -347,7 +337,7 @@ func parse(args []string, checks bool) (supervise.Options, error) {
 
 // sweep ends the dead sessions of this user.
 func sweep() error {
-	supervise.CloseInherited()
+	proc.CloseInherited()
 	d := supervise.Defaults()
 	ended, err := reap.Sweep(runtimeDir(), teardown.Grace{Term: d.TermGrace, Kill: d.KillTimeout})
 	reap.Tell(ended)

@@ -79,20 +79,23 @@ func (w *watcher) list(interval time.Duration) {
 func (w *watcher) listen() {
 	defer w.guard()
 	runtime.LockOSThread()
-	set := uint64(proc.JobControl) &^ (1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1))
+	set := proc.JobControl &^ (1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1))
 	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGCONT, unix.SIGWINCH} {
 		set |= 1 << (sig - 1)
 	}
-	bell, err := proc.Catch(set)
+	arriving, err := proc.Catch(set)
 	w.do <- func() { w.err, w.over = err, err != nil }
-	fds := []unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}}
+	if err != nil {
+		return
+	}
+	fds := []unix.PollFd{{Fd: int32(arriving.FD()), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}}
 	if w.before != nil {
 		fds[1].Fd = 0
 	}
 	for {
 		proc.Poll(fds, -1)
-		for _, c := range proc.ReadCaught(bell, nil) {
-			w.do <- func() { w.signalled(c) }
+		for _, sig := range arriving.Take(nil) {
+			w.do <- func() { w.signalled(sig) }
 		}
 		if fds[1].Revents != 0 {
 			var keys [64]byte
@@ -102,15 +105,15 @@ func (w *watcher) listen() {
 	}
 }
 
-func (w *watcher) signalled(c proc.Caught) {
+func (w *watcher) signalled(sig syscall.Signal) {
 	switch {
-	case c.Ends():
+	case proc.Ends(sig):
 		w.over = true
-	case c.Signal == unix.SIGTSTP:
+	case sig == unix.SIGTSTP:
 		w.leave()
 		w.err = proc.Suspend()
 		w.enter()
-	case c.Signal == unix.SIGCONT: // After a stop of another kind: who had the terminal meanwhile has changed it.
+	case sig == unix.SIGCONT: // After a stop of another kind: who had the terminal meanwhile has changed it.
 		w.enter()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/waiting"
 )
 
 // Machine checks the kernel and what this user may do with it. runtime is $XDG_RUNTIME_DIR. A file system that does
@@ -122,8 +123,8 @@ const fewFiles = 64
 
 // openFiles is the limit of open files that a server would inherit. The Go runtime has raised our own.
 func openFiles() (uint64, bool) {
-	if at := proc.ReadAtExec(); at.Exact {
-		return at.Files.Cur, true
+	if found, ok := waiting.Found(); ok {
+		return found.Files, true
 	}
 	var own unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own)

@@ -31,7 +31,7 @@ func (e Endpoint) Dial(timeout time.Duration, started func(pid int)) (net.Conn, 
 		return dialTCP(to, timeout)
 	}
 	args := e.dialStdio()
-	conn, pid, err := startOverSocket(args, e.Adopts)
+	conn, pid, err := startOverSocket(args)
 	if err != nil {
 		return nil, fmt.Errorf("run %s for %s: %w", args[0], e.URL, err)
 	}
@@ -61,20 +61,18 @@ func (e Endpoint) dialStdio() []string {
 }
 
 // startDetached starts a command in a terminal session of its own, and does not wait for it. The command does not get
-// our stderr, which it would hold open. With adopts, the pid is that of a process that adopts what the command leaves.
-func startDetached(path string, args []string, stdio, stderr *os.File, adopts bool) (int, error) {
-	in := proc.ReadAtExec()
-	in.Closed = 0
+// our stderr, which it would hold open.
+func startDetached(path string, args []string, stdio, stderr *os.File) (int, error) {
 	fd := int(stdio.Fd())
 	return proc.Start(proc.Child{
 		Path: path, Argv: args, Env: os.Environ(), Stdin: fd, Stdout: fd, Stderr: int(stderr.Fd()),
-		NewSession: true, Adopts: adopts, CgroupFD: -1, CgroupProcs: -1, Inherited: in,
+		NewSession: true,
 	})
 }
 
 // startOverSocket runs a command from PATH with one end of a socket pair as its stdin and stdout, and returns the
 // other end. One descriptor serves both ways, as with a socket, and each way can end by itself.
-func startOverSocket(args []string, adopts bool) (net.Conn, int, error) {
+func startOverSocket(args []string) (net.Conn, int, error) {
 	path, err := lookPath(args[0])
 	if err != nil {
 		return nil, 0, err
@@ -94,7 +92,7 @@ func startOverSocket(args []string, adopts bool) (net.Conn, int, error) {
 		return nil, 0, fmt.Errorf("make a pipe: %w", err)
 	}
 	defer stderr.Close()
-	pid, err := startDetached(path, args, theirs, stderr, adopts)
+	pid, err := startDetached(path, args, theirs, stderr)
 	if err != nil {
 		_ = conn.Close()
 		_ = output.Close()

@@ -21,9 +21,6 @@ type Endpoint struct {
 	Named bool
 	// Podman is true for an engine that was found through CONTAINER_HOST or at a default socket of podman.
 	Podman bool
-	// Adopts has Dial put a process between the command and us. What the command leaves falls to that process, which
-	// ends when nothing is left, and of which started gets the pid. It leads the terminal session.
-	Adopts bool
 	// From says what named the engine: "--engine", "DOCKER_HOST", "context NAME", "CONTAINER_HOST" or "default socket".
 	From string
 	// Context is the docker context to dial through, which holds its TLS files; "" to dial by URL.

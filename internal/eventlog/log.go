@@ -28,16 +28,6 @@ func Open(o Options, id, name string) (zerolog.Logger, error) {
 	return logTo(out, o, id, name), nil
 }
 
-// OpenAnyway is Open, and logs to standard error if the file cannot be opened.
-func OpenAnyway(o Options, id, name string) zerolog.Logger {
-	log, err := Open(o, id, name)
-	if err != nil {
-		log = logTo(Stderr(), o, id, name)
-		log.Warn().Err(err).Msg("log goes to standard error")
-	}
-	return log
-}
-
 func logTo(out *Sink, o Options, id, name string) zerolog.Logger {
 	var w io.Writer = out
 	if !o.JSON {

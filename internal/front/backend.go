@@ -60,16 +60,13 @@ func (f *front) startBackend() (ready bool, err error) {
 // startSession starts a session of our own as the backend.
 func (f *front) startSession() error {
 	child := proc.Child{
-		Path: proc.SelfExe, Argv: argv.SessionArgs(f.o.Program, f.o.Words), Env: append(proc.Environ(), session.EnvBehind+"="+f.record.ID),
-		CgroupFD: -1, CgroupProcs: -1, Inherited: f.watch.inherited, Until: f.urgent(),
+		Path: proc.SelfExe, Argv: argv.SessionArgs(f.o.Program, f.o.Words), Env: append(os.Environ(), session.EnvBehind+"="+f.record.ID),
 	}
 	done, err := f.relay.Connect(&child)
 	if err != nil {
 		return fmt.Errorf("make the server's pipes: %w", err)
 	}
 	defer done()
-	// The streams are ours, whatever the gateway has closed.
-	child.Inherited.Closed = 0
 	f.back = backend{began: time.Now()}
 	pid, err := proc.Start(child)
 	if err != nil {

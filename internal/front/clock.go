@@ -13,7 +13,7 @@ import (
 
 // clock says when something is due without any input. A time is zero when nothing is.
 type clock struct {
-	started, interrupted time.Time
+	started time.Time
 	// lookAt is when to check next whether the server is idle.
 	lookAt time.Time
 	// wakeBy is when the handshake with a new server must be finished, and rest the wait for one that reads the client's roots.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -164,30 +165,20 @@ func (f *front) lookAtOwners() {
 	}
 }
 
-// secondInterrupt is how close together two interrupts from a terminal must be to mean "end it".
-const secondInterrupt = 2 * time.Second
-
-// onSignal acts on a signal. One from the keyboard has reached the server as well, which decides what it means. Those that
-// do not end a session are passed on.
-func (f *front) onSignal(c proc.Caught) {
+// onSignal acts on a signal. Those that do not end a session are passed on.
+func (f *front) onSignal(sig syscall.Signal) {
 	switch {
-	case c.Signal == unix.SIGCHLD:
+	case sig == unix.SIGCHLD:
 		f.onChild()
 		return
-	case f.watch.terminal && c.FromKeyboard() && f.o.Finder == nil:
-		first := time.Since(f.clock.interrupted) > secondInterrupt
-		f.clock.interrupted = time.Now()
-		if first || c.Signal != unix.SIGINT {
-			return
-		}
-	case !c.Ends():
-		if f.back.pid > 0 && !c.OwnLimit() {
-			_ = proc.SignalChild(f.back.pid, c.Signal)
+	case !proc.Ends(sig):
+		if f.back.pid > 0 {
+			_ = proc.SignalChild(f.back.pid, sig)
 		}
 		return
 	}
 	if f.bySignal == 0 {
-		f.bySignal = c.Signal
+		f.bySignal = sig
 	}
 	f.end(session.CauseSignal)
 }

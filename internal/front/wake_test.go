@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/session"
-
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
+	"mcp-tether/internal/session"
 	"mcp-tether/internal/testkit"
+	"mcp-tether/internal/waiting"
 )
 
 // A client that has closed its end, and does not read what the last server wrote, does not hold up the end of the session
@@ -253,14 +253,13 @@ func withClient(t *testing.T, p phase) (f *front, toRelay, fromRelay int) {
 		t.Cleanup(func() { _, _ = unix.Close(pipe[0]), unix.Close(pipe[1]) })
 	}
 	f = &front{phase: p, relay: relay.New(relay.ReadEnd(up[0]), relay.WriteEnd(down[1]), roomy, time.Now())}
-	f.watch.fd, f.watch.inherited = -1, proc.ReadAtExec()
 	f.o.Program = os.Args[0]
 	return f, up[1], down[0]
 }
 
 // TestMain is a backend that fails at once, where a front of a test has started it.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "run" {
+	if len(os.Args) > 1 && os.Args[1] == waiting.RoleSession {
 		os.Exit(127)
 	}
 	os.Exit(m.Run())

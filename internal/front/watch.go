@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -13,14 +14,11 @@ import (
 
 // watch is what a front waits for beside the relay: signals, the ends of the client's streams, and those of the owners.
 type watch struct {
-	inherited proc.AtExec
-	fd        int // of the signals
-	caught    []proc.Caught
+	arriving *proc.Signals // nil before open
+	caught   []syscall.Signal
 	// gone says of standard input and output that their end was seen.
 	gone   [2]bool
 	owners []proc.Owner
-	// terminal says that signals from the keyboard reach the server without us.
-	terminal bool
 }
 
 // Where the descriptors are in what is polled.
@@ -33,18 +31,13 @@ const (
 
 // open begins to watch, unless the owners are watched already. It must come before the start of a backend.
 func (w *watch) open(r *proc.Reader) (err error) {
-	w.inherited = proc.ReadAtExec()
 	if w.owners == nil {
 		w.owners, err = r.WatchOwners()
 	}
 	if errors.Is(err, proc.ErrGone) {
 		return fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", w.owners[0].PID)
 	}
-	leave := uint64(0)
-	if w.terminal = proc.ControllingTerminal(); w.terminal {
-		leave = proc.JobControl
-	}
-	w.fd, err = proc.Listen(w.inherited, leave)
+	w.arriving, err = proc.Listen(0)
 	return err
 }
 
@@ -59,7 +52,7 @@ func (w *watch) tell(r *session.Record) {
 // polled is what poll(2) waits for. The end of standard input may be hidden behind bytes that nobody reads.
 func (w *watch) polled() []unix.PollFd {
 	fds := make([]unix.PollFd, watchOwners, watchOwners+len(w.owners)+2)
-	fds[watchSignals] = unix.PollFd{Fd: int32(w.fd), Events: unix.POLLIN}
+	fds[watchSignals] = unix.PollFd{Fd: int32(w.arriving.FD()), Events: unix.POLLIN}
 	for fd, at := range []int{watchStdin, watchStdout} {
 		fds[at] = unix.PollFd{Fd: int32(fd)}
 		if w.gone[fd] {
@@ -73,15 +66,9 @@ func (w *watch) polled() []unix.PollFd {
 	return fds
 }
 
-// urgent is what cuts the wait for a slow exec short.
-func (f *front) urgent() []unix.PollFd {
-	fds := f.watch.polled()
-	return append(fds[:1:1], fds[watchOwners:]...)
-}
-
 // signals returns the signals that have arrived.
-func (w *watch) signals() []proc.Caught {
-	w.caught = proc.ReadCaught(w.fd, w.caught[:0])
+func (w *watch) signals() []syscall.Signal {
+	w.caught = w.arriving.Take(w.caught[:0])
 	return w.caught
 }
 
@@ -99,7 +86,7 @@ func (w *watch) closed(stream int, p unix.PollFd) bool {
 // has seen the end may have ended before the front acts on it.
 func (w *watch) hungUp() bool {
 	fds := []unix.PollFd{{Fd: 0, Events: unix.POLLRDHUP}}
-	return w.fd > 0 && !w.gone[0] && proc.Poll(fds, 0) > 0 && w.closed(0, fds[0])
+	return w.arriving != nil && !w.gone[0] && proc.Poll(fds, 0) > 0 && w.closed(0, fds[0])
 }
 
 // mustAsk reports whether there is an owner without a pidfd.

@@ -3,129 +3,121 @@ package proc
 import (
 	"fmt"
 	"math/bits"
+	"os"
+	"os/signal"
 	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/waiting"
 )
 
-// Caught is a signal that has arrived, once or several times.
-type Caught struct {
-	Signal syscall.Signal
-	// FromKernel says that no process sent the last one: the terminal did, for its foreground group (SI_KERNEL, sigaction(2)).
-	FromKernel bool
-}
+// SignalSet is a set of signals: bit n-1 stands for signal n.
+type SignalSet uint64
 
-// Ends reports whether the signal ends a session.
-func (c Caught) Ends() bool { return ending&signalBit(c.Signal) != 0 }
+// JobControl are the signals that stop a job on a terminal.
+const JobControl SignalSet = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTTOU-1)
 
-// FromKeyboard reports whether the signal came from the terminal. It has then reached the whole foreground group.
-func (c Caught) FromKeyboard() bool {
-	return c.FromKernel && (c.Signal == syscall.SIGINT || c.Signal == syscall.SIGQUIT || c.Signal == syscall.SIGWINCH)
-}
-
-// OwnLimit reports whether the kernel has sent the signal because of our own limit of processor time (setrlimit(2)).
-func (c Caught) OwnLimit() bool { return c.FromKernel && c.Signal == syscall.SIGXCPU }
-
-// The handler (catch_linux_*.s) sets the signal's bit in one word, and rings a bell: it writes a byte into a pipe that poll(2)
-// can watch beside everything else. It runs on whatever thread the kernel picks, and leaves the signal blocked there:
-// otherwise a flood would keep a thread in the handler for ever. So between two turns a thread takes each signal once.
-// Signals of the same number that come together are one, as in the kernel.
-// Package os/signal would take two more threads and a handshake between them for every signal: a millisecond at each start.
-// A signalfd(2) misses SIGTERM, SIGINT, SIGHUP, SIGQUIT and SIGCHLD, which the Go runtime unblocks in all of its threads.
-
-// signalsPending are the signals that were caught and not read yet. signalsByKernel are those whose last one was sent by the
-// kernel itself.
-var signalsPending, signalsByKernel uint64
-
-// signalBell is the write end of the pipe; it is set before the first handler is installed.
-//
-//nolint:unused // read from assembly
-var signalBell uint64
-
-// catchable reports whether Catch catches a signal. SIGKILL and SIGSTOP cannot be caught. The faults (SIGILL, SIGTRAP,
-// SIGBUS, SIGFPE, SIGSEGV, SIGSYS) belong to this process. The runtime preempts its threads with SIGURG, and 32 to 34
-// belong to C libraries.
-func catchable(n syscall.Signal) bool {
-	switch n {
-	case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV,
-		syscall.SIGSYS, syscall.SIGURG, 32, 33, 34:
-		return false
-	}
-	return n >= 1 && n <= lastSignal
-}
+// Sets of signals: those that end a session, those that Catch never catches, and SIGCHLD. SIGKILL and SIGSTOP cannot be caught.
+// The faults belong to this process, the runtime preempts its threads with SIGURG, and 32 to 34 belong to C libraries.
+const (
+	endingSignals SignalSet = 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGQUIT-1)
+	childSignal   SignalSet = 1 << (syscall.SIGCHLD - 1)
+	uncaught      SignalSet = 1<<(syscall.SIGKILL-1) | 1<<(syscall.SIGSTOP-1) | 1<<(syscall.SIGILL-1) | 1<<(syscall.SIGTRAP-1) |
+		1<<(syscall.SIGBUS-1) | 1<<(syscall.SIGFPE-1) | 1<<(syscall.SIGSEGV-1) | 1<<(syscall.SIGSYS-1) | 1<<(syscall.SIGURG-1) |
+		1<<31 | 1<<32 | 1<<33
+)
 
 // lastSignal is the highest real-time signal.
 const lastSignal = 64
 
-// Catch catches the signals of the set (bit n-1 for signal n) and returns the descriptor that can be read when there are some,
-// for ReadCaught. Those that are not catchable are left out. The calling thread takes them also if they were blocked, so
-// call it on the locked main thread. Call it once: there is one bell for the process.
-func Catch(set uint64) (int, error) {
-	var p [2]int
-	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return -1, fmt.Errorf("make the signal pipe: %w", err)
-	}
-	for n := syscall.Signal(1); n <= lastSignal; n++ {
-		if set&signalBit(n) == 0 || !catchable(n) {
-			set &^= signalBit(n)
-		}
-	}
-	signalBell = uint64(p[1])
-	if err := catch(set); err != nil {
-		return -1, err
-	}
-	// A gateway may have blocked some around its start of this process. A child gets the mask that we inherited.
-	mask := sigsetOf(set)
-	return p[0], unix.PthreadSigmask(unix.SIG_UNBLOCK, &mask, nil)
+// setOf is the set of one signal.
+func setOf(sig syscall.Signal) SignalSet { return 1 << (uint(sig) - 1) }
+
+// Ends reports whether a signal ends a session.
+func Ends(sig syscall.Signal) bool { return endingSignals&setOf(sig) != 0 }
+
+// Signals are caught signals that poll(2) can wait for beside everything else. Those of the same number that come together are
+// one, as in the kernel.
+type Signals struct {
+	pending atomic.Uint64
+	// bell has a byte whenever something is pending.
+	bell [2]int
 }
 
-// JobControl are the signals that stop a job on a terminal, as a set.
-const JobControl = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTTOU-1)
-
-// Listen catches all signals but those of the set leave and those to ignore (Catch). SIGPIPE and SIGXFSZ are ignored as well: our
-// own writes raise them, to a closed standard error and to a file beyond RLIMIT_FSIZE. The kernel sends both as if we did, so
-// they cannot be told from what others send. SIGHUP, SIGINT and SIGQUIT stay ignored if they were when the process started
-// (nohup, background jobs of a shell).
-func Listen(inherited AtExec, leave uint64, ignore ...syscall.Signal) (int, error) {
-	ignore = append([]syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}, ignore...)
-	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
-		if inherited.Ignored&signalBit(sig) != 0 {
-			ignore = append(ignore, sig)
-		}
+// Catch catches the signals of a set, as far as they can be caught. The calling thread takes them also if they were blocked, so
+// call it on the locked main thread.
+func Catch(set SignalSet) (*Signals, error) {
+	s := &Signals{}
+	if err := unix.Pipe2(s.bell[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("make the signal pipe: %w", err)
 	}
-	for _, sig := range ignore {
-		leave |= signalBit(sig)
+	set &^= uncaught
+	arrived := make(chan os.Signal, lastSignal)
+	for left := set; left != 0; left &= left - 1 {
+		signal.Notify(arrived, first(left))
+	}
+	go func() {
+		for sig := range arrived {
+			if n, ok := sig.(syscall.Signal); ok {
+				s.pending.Or(uint64(setOf(n)))
+				_, _ = unix.Write(s.bell[1], []byte{0})
+			}
+		}
+	}()
+	mask := sigsetOf(uint64(set))
+	return s, unix.PthreadSigmask(unix.SIG_UNBLOCK, &mask, nil)
+}
+
+// first is the signal of the lowest number in a set that is not empty.
+func first(set SignalSet) syscall.Signal {
+	return syscall.Signal(bits.TrailingZeros64(uint64(set)) + 1)
+}
+
+// Listen catches all signals but those of the set leave. SIGPIPE, SIGXFSZ and SIGXCPU are ignored: our own writes and our own work
+// raise them. SIGHUP, SIGINT and SIGQUIT stay ignored if they were when the process started (nohup, background jobs of a shell).
+func Listen(leave SignalSet) (*Signals, error) {
+	ignored := ignoredAtStart()
+	for _, sig := range []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ, syscall.SIGXCPU} {
+		ignored |= setOf(sig)
 		if err := Ignore(sig); err != nil {
-			return -1, err
+			return nil, err
 		}
 	}
-	return Catch(^leave)
+	return Catch(^(leave | ignored))
 }
 
-// ending are the signals that end a session, as a set.
-const ending = 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGQUIT-1)
+// ignoredAtStart are those of SIGHUP, SIGINT and SIGQUIT that were ignored when the process started. The runtime leaves two of
+// them alone. Of SIGQUIT only what was noted before it tells.
+func ignoredAtStart() (set SignalSet) {
+	if found, ok := waiting.Found(); ok {
+		return SignalSet(found.Ignored) & (setOf(syscall.SIGHUP) | setOf(syscall.SIGINT) | setOf(syscall.SIGQUIT))
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(sig) {
+			set |= setOf(sig)
+		}
+	}
+	return set
+}
 
-// children is SIGCHLD, as a set.
-const children = 1 << (syscall.SIGCHLD - 1)
+// FD can be read when signals have arrived.
+func (s *Signals) FD() int { return s.bell[0] }
 
-// ReadCaught appends the signals that have been caught since the last time, each once: those that end a session, then SIGCHLD,
-// then the others by number. It makes one read of bounded size, however many there are. Call it on the thread that called
-// Catch, which takes further ones from then on. It may also be called when the descriptor cannot be read.
-func ReadCaught(fd int, into []Caught) []Caught {
+// Take appends the signals that have arrived since the last time, each once: those that end a session, then SIGCHLD, then the
+// others by number. It may also be called when there are none, and on nil.
+func (s *Signals) Take(into []syscall.Signal) []syscall.Signal {
+	if s == nil {
+		return into
+	}
 	var rung [4096]byte
 	// The bell first: what is caught from here on rings again.
-	_, _ = unix.Read(fd, rung[:])
-	caught := atomic.SwapUint64(&signalsPending, 0)
-	byKernel := atomic.LoadUint64(&signalsByKernel)
-	if caught != 0 {
-		mask := sigsetOf(caught)
-		_ = unix.PthreadSigmask(unix.SIG_UNBLOCK, &mask, nil)
-	}
-	for _, set := range [...]uint64{caught & ending, caught & children, caught &^ (ending | children)} {
+	_, _ = unix.Read(s.bell[0], rung[:])
+	caught := SignalSet(s.pending.Swap(0))
+	for _, set := range [...]SignalSet{caught & endingSignals, caught & childSignal, caught &^ (endingSignals | childSignal)} {
 		for ; set != 0; set &= set - 1 {
-			n := syscall.Signal(bits.TrailingZeros64(set) + 1)
-			into = append(into, Caught{n, byKernel&signalBit(n) != 0})
+			into = append(into, first(set))
 		}
 	}
 	return into

@@ -1,9 +1,6 @@
 package proc
 
-import (
-	"math"
-	"runtime/debug"
-)
+import "runtime/debug"
 
 // PauseGC stops the collector's wake-ups, which come every two minutes otherwise. A session allocates hardly anything while
 // it waits. If it does, the limit makes the collector run, in bytes of all that the runtime has: what works for long comes to
@@ -12,12 +9,3 @@ func PauseGC(limit int64) {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(limit)
 }
-
-// ResumeGC undoes PauseGC for a process that has work: a busy engine's streams and bodies may need more than the limit.
-func ResumeGC() {
-	debug.SetGCPercent(100)
-	debug.SetMemoryLimit(math.MaxInt64)
-}
-
-// SessionMemory is a limit for PauseGC, far above what the processes of a session need.
-const SessionMemory = 32 << 20

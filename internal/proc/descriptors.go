@@ -29,6 +29,12 @@ func eachInherited(visit func(fd int)) {
 	}
 }
 
+// Descriptors lists the open descriptors of this process, in no order.
+func Descriptors() []int {
+	fds, _ := listNumbers("/proc/self/fd", make([]byte, 1<<10))
+	return fds
+}
+
 // ProgramName is the name under which this program was started.
 func ProgramName() string {
 	name := os.Args[0]

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Memory that a goroutine reads is what is read without one.
@@ -22,6 +24,10 @@ func TestMemoryApart(t *testing.T) {
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	p := Stat{ID: ID{PID: cmd.Process.Pid}}
+	testkit.Until(t, "the kernel tells the environment", func() bool { // the exec has not ended when Start returns
+		has, err := new(Reader).HasEnv(p, "LAST=1")
+		return has && err == nil
+	})
 	for _, r := range []Reader{{}, {Apart: true}} {
 		for assignment, want := range map[string]bool{"A=1": true, "LAST=1": true, "A=2": false} {
 			if has, err := r.HasEnv(p, assignment); has != want || err != nil {

@@ -31,7 +31,7 @@ func rtSigaction(sig syscall.Signal, set, old *sigaction) error {
 	return nil
 }
 
-// Ignore has the kernel drop a signal. Children get the actions of Child.Inherited, not this one.
+// Ignore has the kernel drop a signal that the runtime catches. A child has its default again (syscall.ForkExec).
 func Ignore(sig syscall.Signal) error { return setAction(sig, sigaction{handler: sigIgn}) }
 
 func maskOf(s *unix.Sigset_t) uint64 { return *(*uint64)(unsafe.Pointer(s)) }

@@ -64,11 +64,12 @@ func Label() string {
 }
 
 // Limits are resource limits, scheduling, personality and signals as this process has inherited them.
-func Limits(at AtExec) ([]uint64, error) {
+// found are numbers that the runtime has changed since, and exact says that the limit of open files is among them.
+func Limits(found []uint64, exact bool) ([]uint64, error) {
 	const resources = 16 // RLIM_NLIMITS
-	numbers := []uint64{at.Mask, at.Ignored, at.Files.Cur, at.Files.Max}
+	numbers := found
 	for resource := range resources {
-		if resource == unix.RLIMIT_NOFILE && at.Exact { // The runtime has raised it.
+		if resource == unix.RLIMIT_NOFILE && exact { // The runtime has raised it.
 			continue
 		}
 		var limit unix.Rlimit

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"mcp-tether/internal/testkit"
 
@@ -21,7 +19,7 @@ import (
 // shell is a child that runs a script and then ends; $0 is a file for its findings.
 func shell(script, file string) Child {
 	return Child{
-		Path: "/bin/sh", Argv: []string{"sh", "-c", script, file}, Env: os.Environ(), CgroupFD: -1, CgroupProcs: -1,
+		Path: "/bin/sh", Argv: []string{"sh", "-c", script, file}, Env: os.Environ(),
 	}
 }
 
@@ -42,52 +40,6 @@ func result(t *testing.T, c Child) string {
 	return string(b)
 }
 
-func statusMask(t *testing.T, status, field string) uint64 {
-	t.Helper()
-	for line := range strings.Lines(status) {
-		if v, ok := strings.CutPrefix(line, field+":"); ok {
-			m, err := strconv.ParseUint(strings.TrimSpace(v), 16, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return m
-		}
-	}
-	t.Fatalf("no %s in %q", field, status)
-	return 0
-}
-
-// neverMasked are SIGKILL and SIGSTOP.
-const neverMasked = 1<<(syscall.SIGKILL-1) | 1<<(syscall.SIGSTOP-1)
-
-// Signals: the child has exactly the mask and the ignored signals that it is to inherit. Nothing is left of this
-// process's own, a Go program with a handler for nearly every signal.
-func TestStartSignals(t *testing.T) {
-	bits := func(sigs ...syscall.Signal) (m uint64) {
-		for _, s := range sigs {
-			m |= signalBit(s)
-		}
-		return m
-	}
-	for _, want := range []AtExec{
-		{},
-		{Mask: bits(syscall.SIGUSR1), Ignored: bits(syscall.SIGHUP)},
-		{Mask: bits(syscall.SIGTERM, syscall.SIGCHLD, 40, 64), Ignored: bits(syscall.SIGPIPE, syscall.SIGURG, syscall.SIGUSR2, 33)},
-		{Ignored: ^uint64(0) &^ neverMasked},
-		{Mask: ^uint64(0) &^ neverMasked},
-	} {
-		c := shell("", "")
-		// cp runs directly: a shell gives SIGCHLD its default back.
-		c.Path, c.Argv = "/bin/cp", []string{"cp", "/proc/self/status", filepath.Join(t.TempDir(), "status")}
-		c.Inherited = want
-		status := result(t, c)
-		mask, ignored := statusMask(t, status, "SigBlk"), statusMask(t, status, "SigIgn")
-		if mask != want.Mask || ignored != want.Ignored || statusMask(t, status, "SigCgt") != 0 {
-			t.Errorf("mask %x, ignored %x; want %x, %x", mask, ignored, want.Mask, want.Ignored)
-		}
-	}
-}
-
 // The parent's own mask is what it was before.
 func TestStartKeepsOwnMask(t *testing.T) {
 	runtime.LockOSThread()
@@ -102,35 +54,6 @@ func TestStartKeepsOwnMask(t *testing.T) {
 	}
 	if maskOf(&before) != maskOf(&after) {
 		t.Errorf("mask %x became %x", maskOf(&before), maskOf(&after))
-	}
-}
-
-func TestStartFiles(t *testing.T) {
-	var own syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &own); err != nil {
-		t.Fatal(err)
-	}
-	c := shell(`{ ulimit -Sn; ulimit -Hn; } >"$0"`, filepath.Join(t.TempDir(), "f"))
-	c.Inherited.Files = syscall.Rlimit{Cur: 77, Max: own.Max}
-	want := "77\n" + strings.Replace(strconv.FormatUint(own.Max, 10), "18446744073709551615", "unlimited", 1) + "\n"
-	if got := result(t, c); got != want {
-		t.Errorf("limits %q, want %q", got, want)
-	}
-}
-
-func TestStartClosedStreams(t *testing.T) {
-	for closed := range uint64(8) {
-		c := shell(`for n in 0 1 2; do [ -e /proc/$$/fd/$n ] && s="$s$n"; done; echo "$s" 9>"$0" >&9`, filepath.Join(t.TempDir(), "f"))
-		c.Inherited.Closed = closed
-		want := ""
-		for n := range 3 {
-			if closed&(1<<n) == 0 {
-				want += strconv.Itoa(n)
-			}
-		}
-		if got := strings.TrimSpace(result(t, c)); got != want {
-			t.Errorf("closed %03b: open are %q, want %q", closed, got, want)
-		}
 	}
 }
 
@@ -168,7 +91,7 @@ func TestStartDescriptors(t *testing.T) {
 }
 
 func TestStartGroupAndSession(t *testing.T) {
-	for name, c := range map[string]Child{"none": {}, "group": {NewGroup: true}, "session": {NewSession: true}, "both": {NewGroup: true, NewSession: true}} {
+	for name, c := range map[string]Child{"none": {}, "group": {NewGroup: true}, "session": {NewSession: true}} {
 		run := shell(`cat /proc/$$/stat >"$0"`, filepath.Join(t.TempDir(), "f"))
 		run.NewGroup, run.NewSession = c.NewGroup, c.NewSession
 		s, err := parseStat([]byte(result(t, run)))
@@ -186,7 +109,7 @@ func TestStartScriptWithoutInterpreterLine(t *testing.T) {
 	dir := t.TempDir()
 	script, out := filepath.Join(dir, "a script"), filepath.Join(dir, "out")
 	testkit.WriteProgram(t, script, []byte("printf '%s|' \"$0\" \"$@\" >\"$2\"\n"))
-	c := Child{Path: script, Argv: []string{"other name", "a  b", out}, Env: os.Environ(), CgroupFD: -1, CgroupProcs: -1}
+	c := Child{Path: script, Argv: []string{"other name", "a  b", out}, Env: os.Environ()}
 	if got, want := result(t, c), script+"|a  b|"+out+"|"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -215,7 +138,7 @@ func TestStartReportsErrno(t *testing.T) {
 		file("closed", "echo", 0):        syscall.EACCES,
 		dir + strings.Repeat("/x", 3000): syscall.ENAMETOOLONG,
 	} {
-		pid, err := Start(Child{Path: path, Argv: []string{"x"}, Env: nil, CgroupFD: -1, CgroupProcs: -1})
+		pid, err := Start(Child{Path: path, Argv: []string{"x"}, Env: nil})
 		if !errors.Is(err, want) || pid != 0 {
 			t.Errorf("%.60s: pid %d, %v; want %v", path, pid, err, want)
 		}
@@ -225,7 +148,6 @@ func TestStartReportsErrno(t *testing.T) {
 		"NUL in argument": {Path: "/bin/true", Argv: []string{"x", "\x00"}},
 		"NUL in variable": {Path: "/bin/true", Argv: []string{"x"}, Env: []string{"A=\x00"}},
 	} {
-		c.CgroupFD, c.CgroupProcs = -1, -1
 		if _, err := Start(c); err == nil {
 			t.Errorf("%s: started", what)
 		}
@@ -254,7 +176,7 @@ func TestStartDiesWithThread(t *testing.T) {
 		in, release := testkit.Pipe(t)
 		pids := make(chan int)
 		go onEndingThread(func() {
-			c := Child{Path: "/bin/sh", Argv: []string{"sh", "-c", fmt.Sprintf("read x </proc/self/fd/%d; exit 7", in.Fd())}, CgroupFD: -1, CgroupProcs: -1}
+			c := Child{Path: "/bin/sh", Argv: []string{"sh", "-c", fmt.Sprintf("read x </proc/self/fd/%d; exit 7", in.Fd())}}
 			keepOverExec(in)
 			c.DiesWithThread = dies
 			pid, err := Start(c)
@@ -347,138 +269,5 @@ func TestReopenLeavesTheFirstDescriptionAlone(t *testing.T) {
 	defer unix.Close(s[1])
 	if _, err := Reopen(s[0], unix.O_RDWR); !errors.Is(err, unix.ENXIO) {
 		t.Errorf("a socket was reopened: %v", err)
-	}
-}
-
-// closedPipe is a pipe that is closed when the test is over.
-func closedPipe(t *testing.T) (r, w *os.File) {
-	t.Helper()
-	r, w = testkit.Pipe(t)
-	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
-	return r, w
-}
-
-// heldUp gives a child that cannot execute anything until a pipe is read, and the pipe's read end.
-func heldUp(t *testing.T) (c Child, r *os.File) {
-	t.Helper()
-	r, w := closedPipe(t)
-	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(make([]byte, 4096)); err != nil {
-		t.Fatal(err)
-	}
-	c = shell("exit 7", "")
-	c.CgroupProcs = int(w.Fd())
-	return c, r
-}
-
-// Another goroutine may have waited for a child whose exec has failed. Its pid may then be another process's, for which a
-// grandchild stands here.
-func TestFailedChildThatWasWaitedForIsNotKilled(t *testing.T) {
-	cmd := exec.Command("/bin/sh", "-c", `sleep 1000 & echo $!; wait $!; echo $?`)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var pid, code int
-	if _, err := fmt.Fscan(out, &pid); err != nil {
-		t.Fatal(err)
-	}
-	endFailed(pid)
-	if err := unix.Kill(pid, unix.SIGTERM); err != nil {
-		t.Error(err)
-	}
-	if _, err := fmt.Fscan(out, &code); err != nil || code != 128+int(unix.SIGTERM) {
-		t.Errorf("exit code %d, %v", code, err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
-}
-
-// An error tells whether the cgroup is to blame: clone3, the move and the exec may each fail.
-func TestStartTellsWhatFailed(t *testing.T) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	missing := shell("exit 7", "")
-	missing.Path = "/nonexistent"
-	born, moved := missing, missing
-	born.CgroupFD, moved.CgroupProcs = int(null.Fd()), int(null.Fd()) // neither a cgroup, nor open for writing
-	for what, c := range map[string]struct {
-		Child
-		notMoved bool
-		errno    error
-	}{"exec": {missing, false, unix.ENOENT}, "clone3": {born, true, unix.EBADF}, "move": {moved, true, unix.EBADF}} {
-		if _, err := Start(c.Child); errors.Is(err, ErrNotMoved) != c.notMoved || what != "clone3" && !errors.Is(err, c.errno) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
-// A child may not get to its exec, for example because its file system does not answer. Such a child holds up nothing
-// else that the caller waits for.
-func TestStartIsNotHeldUp(t *testing.T) {
-	c, _ := heldUp(t)
-	r, w := closedPipe(t)
-	if _, err := w.WriteString("x"); err != nil {
-		t.Fatal(err)
-	}
-	c.Until = []unix.PollFd{{Fd: -1}, {Fd: int32(r.Fd()), Events: unix.POLLIN}}
-	pid, err := Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := SignalChild(pid, unix.SIGKILL); err != nil {
-		t.Error(err)
-	}
-	if ws := wait(t, pid); ExitCode(ws) != 128+int(unix.SIGKILL) {
-		t.Errorf("it has ended with %d by itself", ExitCode(ws))
-	}
-}
-
-// Where the exec has a limit, the child is ended, and the error says why.
-func TestStartHasALimit(t *testing.T) {
-	c, _ := heldUp(t)
-	r, _ := closedPipe(t)
-	c.Until, c.Limit = []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}, 50*time.Millisecond
-	pid, err := Start(c)
-	if !errors.Is(err, errHeldUp) {
-		t.Errorf("pid %d, error %v", pid, err)
-	}
-	if HasChildren() {
-		t.Error("the child is left")
-	}
-}
-
-// The control: as long as nothing else has happened, Start waits, and tells what becomes of the exec.
-func TestStartWaitsForTheExec(t *testing.T) {
-	for name, path := range map[string]string{"executes": "/bin/sh", "fails": "/nowhere"} {
-		t.Run(name, func(t *testing.T) {
-			c, held := heldUp(t)
-			c.Path = path
-			r, _ := closedPipe(t)
-			c.Until = []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
-			go func() { _, _ = held.Read(make([]byte, 4096)) }()
-			pid, err := Start(c)
-			if path == "/nowhere" {
-				if !errors.Is(err, unix.ENOENT) {
-					t.Errorf("error %v", err)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ws := wait(t, pid); ExitCode(ws) != 7 {
-				t.Errorf("exit code %d", ExitCode(ws))
-			}
-		})
 	}
 }

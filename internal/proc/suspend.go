@@ -18,7 +18,7 @@ func Suspend() error {
 	if err := setAction(unix.SIGTSTP, sigaction{}); err != nil {
 		return err
 	}
-	mask := sigsetOf(signalBit(syscall.SIGTSTP))
+	mask := sigsetOf(uint64(setOf(syscall.SIGTSTP)))
 	_ = unix.PthreadSigmask(unix.SIG_UNBLOCK, &mask, nil)
 	// Sent to this thread, it has been taken when the call returns.
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGTSTP)

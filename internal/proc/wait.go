@@ -49,12 +49,6 @@ func Wait(pid int) (ws unix.WaitStatus, err error) {
 	}
 }
 
-// HasChildren reports whether the caller has any child, living or dead.
-func HasChildren() bool {
-	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
-	return err != unix.ECHILD
-}
-
 // HasExited reports whether the child has ended. It leaves the child to be reaped, so its pid is not reused.
 func HasExited(pid int) (bool, error) {
 	// The answer is in the info: with WNOHANG waitid succeeds either way, and si_signo (waitid(2)) stays 0.

@@ -87,25 +87,6 @@ func TestHasExited(t *testing.T) {
 	}
 }
 
-func TestHasChildren(t *testing.T) {
-	if HasChildren() {
-		t.Error("without any")
-	}
-	k := testkit.Start(t, "rest", 1, nil)
-	if !HasChildren() {
-		t.Error("with a living one")
-	}
-	k.Stdin.Close()
-	awaitExit(t, k.PID)
-	if !HasChildren() {
-		t.Error("with an unreaped one")
-	}
-	wait(t, k.PID)
-	if HasChildren() {
-		t.Error("after it was reaped")
-	}
-}
-
 // awaitExit waits for the end of a child and leaves it unreaped.
 func awaitExit(t *testing.T, pid int) {
 	t.Helper()

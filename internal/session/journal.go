@@ -100,13 +100,6 @@ func (j *Journal) Close() {
 	j.fd = -1
 }
 
-// HasNotes reports whether a session has a journal that is not empty, or may have one.
-func (d *Directory) HasNotes(id string) bool {
-	var st unix.Stat_t
-	err := d.at.Look(file(id, journalSuffix), &st)
-	return err == nil && st.Size > 0 || err != nil && !errors.Is(err, unix.ENOENT)
-}
-
 // maxJournal bounds what is read of a journal, in bytes.
 const maxJournal = 8 << 20
 

@@ -52,28 +52,6 @@ func TestNoJournalIsNoNotes(t *testing.T) {
 	}
 }
 
-// An empty journal is no notes either. Where it cannot be told, there may be some.
-func TestHasNotes(t *testing.T) {
-	d := open(t, t.TempDir())
-	j := d.Journal(journalled)
-	defer j.Close()
-	expect := func(when, id string, want bool) {
-		if d.HasNotes(id) != want {
-			t.Errorf("%s: want %v", when, want)
-		}
-	}
-	expect("without a journal", journalled, false)
-	if err := j.Note(notes()[0]); err != nil {
-		t.Fatal(err)
-	}
-	expect("with a note", journalled, true)
-	if err := j.Reset(); err != nil {
-		t.Fatal(err)
-	}
-	expect("empty", journalled, false)
-	expect("under a name that cannot be", strings.Repeat("x", 300), true)
-}
-
 // A full disk tears a line. The ones before and after it count, and the reader is told.
 func TestATornLineCostsOnlyItself(t *testing.T) {
 	dir := t.TempDir()

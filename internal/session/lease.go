@@ -16,6 +16,9 @@ type Lease struct {
 	fd  int
 }
 
+// Adopt is the lease of a session whose locked file another process of ours has left open.
+func (d *Directory) Adopt(id string, fd int) *Lease { return &Lease{d, id, fd} }
+
 // ErrHeld says that another living process holds the lock.
 var ErrHeld = errors.New("session is held by a living supervisor")
 
@@ -146,6 +149,11 @@ func (d *Directory) MarkKept(id string) error {
 		err = l.Write(r)
 	}
 	return err
+}
+
+// Files are the paths of what is there as long as nothing else was made for the session.
+func (l *Lease) Files() []string {
+	return []string{l.dir.Name + "/" + file(l.id, recordSuffix), l.dir.Name + "/" + file(l.id, lockSuffix)}
 }
 
 // Dir is the directory of the record.

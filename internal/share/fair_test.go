@@ -32,7 +32,7 @@ func TestClientsTakeTurns(t *testing.T) {
 	hears(h, one, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one"}}`)
 	var got strings.Builder
 	buf := make([]byte, 1<<10)
-	for h.server.size > 0 || waiting(stdin) > 0 {
+	for h.server.size > 0 || queued(stdin) > 0 {
 		n := must(t)(unix.Read(stdin, buf))
 		got.Write(buf[:n])
 		h.turn(t)

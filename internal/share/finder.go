@@ -23,7 +23,6 @@ const (
 // Finder finds the host of a shared server for the front of one session, and starts it where there is none.
 type Finder struct {
 	args, words   []string
-	inherited     proc.AtExec
 	reader        proc.Reader
 	self, gateway proc.ID
 	owners        []proc.Owner
@@ -44,7 +43,7 @@ type Finder struct {
 // NewFinder makes the finder for a session. args is its command line. The error is a *CannotError where the session can have a
 // server of its own instead: nothing has been done then.
 func NewFinder(args []string) (*Finder, error) {
-	f := &Finder{args: args, words: args[2:], inherited: proc.ReadAtExec(), conn: -1, slot: 1}
+	f := &Finder{args: args, words: args[2:], conn: -1, slot: 1}
 	f.scope = argv.ShareScope(f.words, os.Getenv(argv.EnvScope))
 	switch f.scope {
 	case "", argv.ScopeGateway, argv.ScopeUser:
@@ -280,8 +279,7 @@ func (f *Finder) launch(lock, listener int) error {
 		defer unix.CloseOnExec(fd)
 	}
 	pid, err := proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.HostArgs(f.args[0], h, f.words), Env: proc.WithOneProcessor(proc.Environ()),
-		CgroupFD: -1, CgroupProcs: -1, Inherited: f.inherited,
+		Path: proc.SelfExe, Argv: argv.HostArgs(f.args[0], h, f.words), Env: os.Environ(),
 	})
 	if err != nil {
 		return fmt.Errorf("start the host from %s: %w", proc.SelfExe, err)

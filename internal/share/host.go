@@ -25,11 +25,9 @@ func Launch(o Options) error {
 	defer unix.Close(null)
 	h := o.Host
 	h.Launches = false
-	inherited := proc.ReadAtExec()
-	inherited.Closed = 0 // All three streams are /dev/null.
 	_, err = proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.HostArgs(o.Program, h, o.Words), Env: proc.Environ(), NewSession: true,
-		Stdin: null, Stdout: null, Stderr: null, CgroupFD: -1, CgroupProcs: -1, Inherited: inherited,
+		Path: proc.SelfExe, Argv: argv.HostArgs(o.Program, h, o.Words), Env: os.Environ(), NewSession: true,
+		Stdin: null, Stdout: null, Stderr: null,
 	})
 	if err != nil {
 		return fmt.Errorf("start the host from %s: %w", proc.SelfExe, err)
@@ -43,20 +41,20 @@ const hostName = "mcp-tether-host"
 
 // host is a shared server's process. It does one thing at a time, in one loop.
 type host struct {
-	o         Options
-	inherited proc.AtExec
-	reader    proc.Reader
-	self      proc.ID
-	place     session.Place
+	o      Options
+	reader proc.Reader
+	self   proc.ID
+	place  session.Place
 	// sibling is the place of another class.
 	sibling func(class string) session.Place
 	lock    *session.Lease // nil once the next host may begin
 	// parts are those of its sessions' key, by their hashes.
 	parts map[string]string
 
-	polled                     int
-	signals, listener, gateway int
-	caught                     []proc.Caught
+	polled            int
+	signals           *proc.Signals
+	listener, gateway int
+	caught            []unix.Signal
 
 	mux *mux.Mux
 	// judge tells lines of the server that are no messages.
@@ -104,10 +102,10 @@ const (
 	leastMoved = 1 << 20
 	// longestWait bounds one wait: epoll_wait(2) takes 32 bits of milliseconds, 25 days, and waits for ever for more.
 	longestWait = 24 * time.Hour
-	// perClient is how many descriptors a client takes.
-	perClient = streamCount + 1
 	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
 	reserveThreads = 3
+	// perClient is how many descriptors a client takes.
+	perClient = streamCount + 1
 )
 
 // Serve is the host: it serves sessions until it is not needed any more. Call it on the locked main thread.
@@ -119,7 +117,7 @@ func Serve(o Options) error {
 	}
 	proc.CloseInherited()
 	proc.SetComm(hostName)
-	h := &host{o: o, inherited: proc.ReadAtExec(), listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, closing: map[*client]bool{}}
+	h := &host{o: o, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, closing: map[*client]bool{}}
 	h.mux = mux.New(mux.Limits{})
 	h.mux.AsksInCall = o.Asks == AsksInCall
 	h.server.forget()
@@ -160,7 +158,7 @@ func (h *host) prepare() error {
 			return err
 		}
 	}
-	const signals = 1<<(unix.SIGTERM-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1) | 1<<(unix.SIGCHLD-1)
+	const signals proc.SignalSet = 1<<(unix.SIGTERM-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1) | 1<<(unix.SIGCHLD-1)
 	if h.signals, err = proc.Catch(signals); err != nil {
 		return err
 	}
@@ -168,7 +166,7 @@ func (h *host) prepare() error {
 		return fmt.Errorf("make a poll set: %w", err)
 	}
 	h.most = h.room()
-	h.watch(h.signals, source{kind: onSignals}, unix.EPOLLIN)
+	h.watch(h.signals.FD(), source{kind: onSignals}, unix.EPOLLIN)
 	h.watch(h.listener, source{kind: onListener}, unix.EPOLLIN)
 	if h.gateway >= 0 {
 		h.watch(h.gateway, source{kind: onGateway}, unix.EPOLLIN)
@@ -325,9 +323,9 @@ func (h *host) on(s source, events uint32) {
 }
 
 func (h *host) onSignals() {
-	h.caught = proc.ReadCaught(h.signals, h.caught[:0])
-	for _, c := range h.caught {
-		if c.Signal == unix.SIGCHLD {
+	h.caught = h.signals.Take(h.caught[:0])
+	for _, sig := range h.caught {
+		if sig == unix.SIGCHLD {
 			_, _ = proc.Reap(func(pid int, ws unix.WaitStatus) {
 				if pid == h.server.pid {
 					h.onServerEnd(proc.ExitCode(ws))

@@ -262,7 +262,7 @@ func TestInputClosedWhileHeldBack(t *testing.T) {
 				if h.clients[c.id] == c {
 					t.Error("with room it stays for ever")
 				}
-				got := make([]byte, waiting(server))
+				got := make([]byte, queued(server))
 				if len(got) > 0 {
 					must(t)(unix.Read(server, got))
 				}
@@ -418,7 +418,7 @@ func TestServerThatAsksAndDoesNotRead(t *testing.T) {
 			if h.server.size < pauseReading/2 || h.server.size > 2*pauseReading {
 				t.Fatalf("%d bytes wait for the server", h.server.size)
 			}
-			unread := waiting(h.server.out)
+			unread := queued(h.server.out)
 			h.throttle(time.Now())
 			got := make([]byte, 64<<10)
 			drain := func() {
@@ -428,12 +428,12 @@ func TestServerThatAsksAndDoesNotRead(t *testing.T) {
 				}
 			}
 			drain()
-			if now := waiting(h.server.out); now != unread {
+			if now := queued(h.server.out); now != unread {
 				t.Errorf("it is read from while too much waits for clients: %d of %d bytes are left", now, unread)
 			}
 			h.unthrottle(time.Now())
 			h.carryOut()
-			for waiting(h.server.out) > 0 {
+			for queued(h.server.out) > 0 {
 				if h.turn(t) == 0 {
 					t.Fatal("it is never read from again")
 				}
@@ -450,7 +450,7 @@ func TestServerIsReadThatHasMuchToRead(t *testing.T) {
 	h.put(mux.Out{Line: make([]byte, 4*pauseReading)})
 	h.carryOut()
 	must(t)(unix.Write(stdout, []byte(lastLine)))
-	if h.turn(t) == 0 || waiting(h.server.out) > 0 {
+	if h.turn(t) == 0 || queued(h.server.out) > 0 {
 		t.Error("it is not read from")
 	}
 }
@@ -478,7 +478,7 @@ func TestServerEndBesideAWriter(t *testing.T) {
 	if strings.Contains(h.parting.Why, "--max-message") {
 		t.Errorf("standard output is read without an end: %s", h.parting.Why)
 	}
-	if n := waiting(errs[0]); n != len("a last word") {
+	if n := queued(errs[0]); n != len("a last word") {
 		t.Errorf("%d bytes of standard error were passed on", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/waiting"
 )
 
 // identity is what sessions of one server have in common: all by which a process could tell them apart, and all that a server
@@ -44,7 +45,8 @@ func (f *Finder) identity() ([]part, error) {
 	if err := f.sameFilters(status); err != nil {
 		return nil, err
 	}
-	limits, err := proc.Limits(f.inherited)
+	found, exact := waiting.Found()
+	limits, err := proc.Limits([]uint64{found.Mask, found.Ignored, found.Files, found.MostFiles}, exact)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +54,7 @@ func (f *Finder) identity() ([]part, error) {
 		{"program", []string{fmt.Sprint(program)}},
 		{"command", f.words},
 		{"directory", directory},
-		{"environment", Environment(proc.Environ(), argv.ShareIgnored(f.words, os.Getenv(argv.EnvIgnored))...)},
+		{"environment", Environment(os.Environ(), argv.ShareIgnored(f.words, os.Getenv(argv.EnvIgnored))...)},
 		{"gateway", []string{gateway.String()}},
 		{"namespaces", []string{host.Boot, fmt.Sprint(namespaces)}},
 		{"user", append(status.Fields("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs",

@@ -3,6 +3,7 @@ package share
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -80,12 +81,9 @@ func (h *host) startServer() error {
 	for _, fd := range ours {
 		_ = unix.SetNonblock(fd, true)
 	}
-	// The streams are the host's. The first session may have closed its own.
-	inherited := h.inherited
-	inherited.Closed = 0
 	pid, err := proc.Start(proc.Child{
 		Path: proc.SelfExe, Argv: argv.SessionArgs(h.o.Program, h.o.Words), Env: h.serverEnv(), NewGroup: true,
-		Stdin: in[0], Stdout: out[1], Stderr: errs[1], CgroupFD: -1, CgroupProcs: -1, Inherited: inherited,
+		Stdin: in[0], Stdout: out[1], Stderr: errs[1],
 	})
 	closeAll(theirs)
 	if err != nil {
@@ -104,7 +102,7 @@ func (h *host) startServer() error {
 
 // serverEnv is the environment of the first client, and the variable that marks the session as a shared server's.
 func (h *host) serverEnv() []string {
-	return append(proc.WithoutOneProcessor(proc.Environ()), session.EnvShared+"="+h.o.Key)
+	return append(os.Environ(), session.EnvShared+"="+h.o.Key)
 }
 
 // writtenAhead is how many bytes are given to the server at once, and how many it is offered that it has not read.
@@ -336,10 +334,10 @@ func (h *host) onServerEnd(code int) {
 	s := &h.server
 	s.pid = 0 // It is reaped, and another process may have its pid.
 	// What it wrote before, and no more: a process that outlives it may write for ever.
-	for left, n := waiting(s.out), 1; left > 0 && n > 0; left -= n {
+	for left, n := queued(s.out), 1; left > 0 && n > 0; left -= n {
 		n = h.readServer()
 	}
-	for left, n := waiting(s.err), 1; left > 0 && n > 0; left -= n {
+	for left, n := queued(s.err), 1; left > 0 && n > 0; left -= n {
 		n = h.readServerErr()
 	}
 	for _, fd := range []*int{&s.in, &s.out, &s.err} {

@@ -150,8 +150,8 @@ func closeAll(fds []int) {
 	}
 }
 
-// waiting is how many bytes are in a pipe.
-func waiting(pipe int) int {
+// queued is how many bytes are in a pipe.
+func queued(pipe int) int {
 	n, err := unix.IoctlGetInt(pipe, unix.TIOCINQ)
 	if err != nil {
 		return 0

@@ -13,7 +13,7 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// Group is a set of processes without a living supervisor, to be ended together.
+// Group is a set of processes without a living anchor or supervisor, to be ended together.
 type Group struct {
 	// Seeds are the members found so far. A process below one of them belongs to the group too. So does one that joins
 	// the leaf, or is born with the mark, while the group is ended.
@@ -70,8 +70,8 @@ type Batch struct {
 const roundPause = 20 * time.Millisecond
 
 // End asks every member of every group to end, and waits up to the term grace. Then it kills until all are gone or the
-// kill timeout has passed. It fills in the groups' outcomes. A look that failed is made again in the next round, and nothing is signalled meanwhile.
-// The error says that the process table cannot be read in the end.
+// kill timeout has passed. It fills in the groups' outcomes. A look that failed is made again in the next round, and nothing is
+// signalled meanwhile. The error says that the process table cannot be read in the end.
 func (b *Batch) End(g Grace) error {
 	b.start()
 	b.limit = g.Kill / 2
@@ -94,9 +94,9 @@ func (b *Batch) start() {
 	}
 }
 
-// How many looks in a row must find no member. One proves nothing about a
-// tree that forks: the processes that were there have ended, and those that are there now started after the look. About
-// a tree that was seen to fork, even two prove little, because the table is read name by name.
+// How many looks in a row must find no member. One proves nothing about a tree that forks: the processes that were there have
+// ended, and those that are there now started after the look. About a tree that was seen to fork, even two prove little,
+// because the table is read name by name.
 const (
 	emptyLooks       = 2
 	emptyLooksOfFork = 8
@@ -155,9 +155,8 @@ func (b *Batch) noteForks(members []proc.Stat) {
 	b.forks = b.forks || slices.ContainsFunc(members, func(m proc.Stat) bool { return b.askedAt > 0 && m.Start > b.askedAt })
 }
 
-// ask is a round of SIGTERM to the members that were not asked yet. conmon would pass the
-// signal on to its container, which is asked itself. It is asked where it is alone from the start: its container is another
-// user's. One that is alone later cleans up.
+// ask is a round of SIGTERM to the members that were not asked yet. conmon would pass the signal on to its container, which is
+// asked itself. It is asked where it is alone from the start: its container is another user's. One that is alone later cleans up.
 func (b *Batch) ask() (left int, err error) {
 	t, err := b.look()
 	if err != nil {

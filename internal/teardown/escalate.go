@@ -76,7 +76,7 @@ func (s *Scope) Kill(server int) []Sent {
 	}
 	// If the processes cannot be listed now, a process to keep would have been seen earlier.
 	var byLeaf []proc.Stat
-	if s.Leaf != nil && len(kept) == 0 && (err == nil || len(s.kept)+len(s.Keep) == 0) && s.killLeaf() {
+	if s.Leaf != nil && len(kept) == 0 && (err == nil || len(s.kept)+len(s.Keep) == 0) && s.Leaf.Kill() == nil {
 		byLeaf = members
 	}
 	if server > 0 && noneListed(members, err) {
@@ -97,24 +97,6 @@ func addKilled(sent []Sent, byLeaf []proc.Stat) []Sent {
 		}
 	}
 	return sent
-}
-
-// killLeaf uses cgroup.kill. Before Linux 5.14 the leaf is frozen instead, so that all of its members can be listed and
-// killed before they fork. It reports whether that could be done.
-func (s *Scope) killLeaf() bool {
-	if err := s.Leaf.Kill(); err == nil {
-		return true
-	}
-	if err := s.Leaf.Freeze(true); err != nil {
-		return false
-	}
-	s.Leaf.AwaitFrozen()
-	members, _, err := s.Members()
-	if err == nil {
-		signalAll(&s.reader, members, syscall.SIGKILL)
-	}
-	_ = s.Leaf.Freeze(false)
-	return err == nil
 }
 
 // stopAll stops members until no unstopped one turns up, and returns all of them.

@@ -38,7 +38,8 @@ type Event uint8
 // The events.
 const (
 	StdinClosed  Event = iota // the gateway closed the server's stdin
-	MustEnd                   // gateway, anchor or stdout's reader gone, or an ending signal
+	MustEnd                   // an ending signal: the gateway waits
+	OwnerGone                 // gateway, anchor, supervisor or stdout's reader gone: nobody waits
 	Insist                    // the same request again from a terminal: no more waiting
 	ServerExited              // the server ended by itself; other members may be left
 	TreeEmpty                 // no process of the tree is left
@@ -59,7 +60,8 @@ const (
 // Grace holds the time limits of a teardown, each 0 or more.
 type Grace struct {
 	EOF  time.Duration // Draining
-	Term time.Duration // Ending
+	Term time.Duration // Ending, while the gateway waits
+	Gone time.Duration // Ending, when nobody waits
 	Kill time.Duration // Killing
 }
 
@@ -68,11 +70,13 @@ type move struct {
 	do Action
 }
 
-// table is the whole policy. A repeated request is the same request: it moves nothing and restarts no clock.
+// table is the whole policy. A repeated request is the same request: it moves nothing and restarts no clock. Only when the
+// gateway has gone meanwhile, which waits for no answer any more, the time may be shorter.
 var table = [states][events]move{
 	Running: {
 		StdinClosed:  {Draining, Nothing},
 		MustEnd:      {Ending, Terminate},
+		OwnerGone:    {Ending, Terminate},
 		Insist:       {Ending, Terminate},
 		ServerExited: {Ending, Terminate},
 		TreeEmpty:    {Done, Nothing},
@@ -81,6 +85,7 @@ var table = [states][events]move{
 	Draining: {
 		StdinClosed:  {Draining, Nothing},
 		MustEnd:      {Ending, Terminate},
+		OwnerGone:    {Ending, Terminate},
 		Insist:       {Ending, Terminate},
 		ServerExited: {Ending, Terminate},
 		TreeEmpty:    {Done, Nothing},
@@ -89,6 +94,7 @@ var table = [states][events]move{
 	Ending: {
 		StdinClosed:  {Ending, Nothing},
 		MustEnd:      {Ending, Nothing},
+		OwnerGone:    {Ending, Nothing},
 		Insist:       {Killing, Kill},
 		ServerExited: {Ending, Nothing},
 		TreeEmpty:    {Done, Nothing},
@@ -97,6 +103,7 @@ var table = [states][events]move{
 	Killing: {
 		StdinClosed:  {Killing, Nothing},
 		MustEnd:      {Killing, Nothing},
+		OwnerGone:    {Killing, Nothing},
 		Insist:       {Killing, Nothing},
 		ServerExited: {Killing, Nothing},
 		TreeEmpty:    {Done, Nothing},
@@ -105,6 +112,7 @@ var table = [states][events]move{
 	Done: {
 		StdinClosed:  {Done, Nothing},
 		MustEnd:      {Done, Nothing},
+		OwnerGone:    {Done, Nothing},
 		Insist:       {Done, Nothing},
 		ServerExited: {Done, Nothing},
 		TreeEmpty:    {Done, Nothing},
@@ -126,6 +134,9 @@ type Machine struct {
 func (m *Machine) Step(now time.Time, ev Event) Action {
 	mv := table[m.State][ev]
 	if mv.to == m.State {
+		if ev == OwnerGone && m.State == Ending {
+			m.Deadline = earlier(m.Deadline, now.Add(m.Grace.Gone))
+		}
 		return mv.do
 	}
 	if m.Began.IsZero() {
@@ -136,13 +147,28 @@ func (m *Machine) Step(now time.Time, ev Event) Action {
 	case Draining:
 		m.Deadline = now.Add(m.Grace.EOF)
 	case Ending:
-		m.Deadline = now.Add(m.Grace.Term)
+		m.Deadline = now.Add(m.Grace.ending(ev))
 	case Killing:
 		m.Deadline = now.Add(m.Grace.Kill)
 	default:
 		m.Deadline = time.Time{}
 	}
 	return mv.do
+}
+
+// ending is how long Ending lasts after an event.
+func (g *Grace) ending(ev Event) time.Duration {
+	if ev == OwnerGone || ev == ServerExited {
+		return g.Gone
+	}
+	return g.Term
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Due reports whether the deadline has passed.

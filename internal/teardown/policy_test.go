@@ -19,10 +19,11 @@ type node struct {
 // graces are the grace periods under which the whole policy is searched, zero among them.
 func graces() []Grace {
 	return []Grace{
-		{5 * time.Second, 1500 * time.Millisecond, 5 * time.Second},
-		{0, 0, 0},
-		{time.Second, 0, time.Second},
-		{0, time.Hour, time.Nanosecond},
+		{5 * time.Second, 1500 * time.Millisecond, time.Second, 5 * time.Second},
+		{time.Second, time.Second, 3 * time.Second, time.Second},
+		{0, 0, 0, 0},
+		{time.Second, 0, 0, time.Second},
+		{0, time.Hour, time.Millisecond, time.Nanosecond},
 	}
 }
 
@@ -90,8 +91,11 @@ func TestPolicyInvariants(t *testing.T) {
 			if from.m.State == Done && (to.m != from.m || do != Nothing) {
 				bad("Done is not final")
 			}
-			if to.m.State == from.m.State && to.m != from.m {
+			if to.m.State == from.m.State && to.m != from.m && !(ev == OwnerGone && from.m.State == Ending) {
 				bad("a repeated request moved the clock")
+			}
+			if to.m.State == from.m.State && to.m.Deadline.After(from.m.Deadline) {
+				bad("the deadline was put off")
 			}
 			if to.terminated > 1 || to.killed > 1 {
 				bad("an action was asked for twice")
@@ -108,7 +112,7 @@ func TestPolicyInvariants(t *testing.T) {
 			if ev == TreeEmpty && to.m.State != Done {
 				bad("an empty tree did not end it")
 			}
-			to.checkClock(from, bad)
+			to.checkClock(from, ev, bad)
 		})
 		if steps < 100 {
 			t.Errorf("only %d steps were searched", steps)
@@ -117,7 +121,7 @@ func TestPolicyInvariants(t *testing.T) {
 }
 
 // checkClock compares deadline and beginning with the state.
-func (n node) checkClock(from node, bad func(string)) {
+func (n node) checkClock(from node, ev Event, bad func(string)) {
 	timed := n.m.State == Draining || n.m.State == Ending || n.m.State == Killing
 	if timed == n.m.Deadline.IsZero() {
 		bad("deadline and state disagree")
@@ -132,6 +136,9 @@ func (n node) checkClock(from node, bad func(string)) {
 		return
 	}
 	grace := map[State]time.Duration{Draining: n.m.Grace.EOF, Ending: n.m.Grace.Term, Killing: n.m.Grace.Kill}[n.m.State]
+	if n.m.State == Ending && (ev == OwnerGone || ev == ServerExited) {
+		grace = n.m.Grace.Gone
+	}
 	if want := n.now.Add(grace); !n.m.Deadline.Equal(want) {
 		bad("the deadline is not the grace from now")
 	}
@@ -157,7 +164,7 @@ func TestEveryPathEndsByTimers(t *testing.T) {
 			if m.State != Done {
 				t.Fatalf("ends in state %d (by%s)", m.State, to.path)
 			}
-			if limit := to.now.Add(grace.EOF + grace.Term + grace.Kill); now.After(limit) {
+			if limit := to.now.Add(grace.EOF + max(grace.Term, grace.Gone) + grace.Kill); now.After(limit) {
 				t.Fatalf("ends %v too late (by%s)", now.Sub(limit), to.path)
 			}
 		})
@@ -215,13 +222,14 @@ func TestPolicyExamples(t *testing.T) {
 	}
 	const ms = time.Millisecond
 	for name, steps := range map[string][]step{
-		"server exits alone":         {{0, TreeEmpty, Nothing, Done}},
-		"EOF, then it ends":          {{0, StdinClosed, Nothing, Draining}, {90 * ms, TreeEmpty, Nothing, Done}},
-		"EOF is ignored":             {{0, StdinClosed, Nothing, Draining}, {5000 * ms, TimeUp, Terminate, Ending}, {1500 * ms, TimeUp, Kill, Killing}, {5000 * ms, TimeUp, Nothing, Done}},
-		"EOF, then the gateway dies": {{0, StdinClosed, Nothing, Draining}, {9 * ms, MustEnd, Terminate, Ending}, {9 * ms, MustEnd, Nothing, Ending}},
-		"leftovers of the server":    {{0, ServerExited, Terminate, Ending}, {1500 * ms, TimeUp, Kill, Killing}, {ms, TreeEmpty, Nothing, Done}},
-		"Ctrl-C twice":               {{0, Insist, Terminate, Ending}, {ms, Insist, Kill, Killing}, {ms, Insist, Nothing, Killing}},
-		"INT, TERM from a gateway":   {{0, MustEnd, Terminate, Ending}, {100 * ms, MustEnd, Nothing, Ending}, {ms, StdinClosed, Nothing, Ending}},
+		"server exits alone":          {{0, TreeEmpty, Nothing, Done}},
+		"EOF, then it ends":           {{0, StdinClosed, Nothing, Draining}, {90 * ms, TreeEmpty, Nothing, Done}},
+		"EOF is ignored":              {{0, StdinClosed, Nothing, Draining}, {5000 * ms, TimeUp, Terminate, Ending}, {1500 * ms, TimeUp, Kill, Killing}, {5000 * ms, TimeUp, Nothing, Done}},
+		"EOF, then the gateway dies":  {{0, StdinClosed, Nothing, Draining}, {9 * ms, OwnerGone, Terminate, Ending}, {1000 * ms, TimeUp, Kill, Killing}},
+		"TERM, then the gateway dies": {{0, MustEnd, Terminate, Ending}, {9 * ms, OwnerGone, Nothing, Ending}, {1000 * ms, TimeUp, Kill, Killing}},
+		"leftovers of the server":     {{0, ServerExited, Terminate, Ending}, {1000 * ms, TimeUp, Kill, Killing}, {ms, TreeEmpty, Nothing, Done}},
+		"Ctrl-C twice":                {{0, Insist, Terminate, Ending}, {ms, Insist, Kill, Killing}, {ms, Insist, Nothing, Killing}},
+		"INT, TERM from a gateway":    {{0, MustEnd, Terminate, Ending}, {100 * ms, MustEnd, Nothing, Ending}, {ms, StdinClosed, Nothing, Ending}},
 	} {
 		m, now := Machine{Grace: graces()[0]}, time.Unix(5, 0)
 		for i, s := range steps {

@@ -19,21 +19,13 @@ const (
 // Scope says which processes belong to a session.
 type Scope struct {
 	// Root is the child subreaper to which the session's orphans are reparented: the supervisor, or the anchor that
-	// recovers in its place. It is not a member itself.
+	// ends the session in its place. It is not a member itself.
 	Root int
 	// Leaf is the session's cgroup, or nil.
 	Leaf *cgroup.Leaf
 	// Foreign are children that Root had before the session: a shell started them and then executed mcp-tether in its own
-	// place. Neither they nor their descendants are members. An orphan that is reparented to Root may then be one of
-	// theirs. So it is a member only if it is in the leaf or carries Mark, if that is set.
+	// place. Neither they nor their descendants are members, as long as they were seen below them.
 	Foreign []proc.ID
-	// Server is the child that the session started, and Mark the assignment in its environment; both matter only if there
-	// are foreign children.
-	Server int
-	Mark   string
-	// Since is when the session began, in clock ticks since boot. It matters only if there are foreign children, and 0 is
-	// before everything.
-	Since uint64
 	// Helpers lists processes that Root has started to do its own work, each the leader of a session (setsid(2)). Neither
 	// they, nor what they have started, nor other processes of those sessions are members. It may be nil.
 	Helpers func() []proc.ID
@@ -57,22 +49,21 @@ type Scope struct {
 
 // look is what one look at the processes of a session has found.
 type look struct {
-	// below are the kept processes, foreign those that are not the session's, and unclear those that may be either.
-	below, foreign, unclear map[int]bool
+	// below are the kept processes, and foreign those that are not the session's.
+	below, foreign map[int]bool
 	// helpers are the sessions (setsid(2)) of Root's helpers.
 	helpers map[int]bool
 	// kept are the living processes to keep.
 	kept []proc.Stat
-	// dead counts Root's children that had ended. strays are the living unclear ones.
-	dead   int
-	strays []proc.Stat
+	// dead counts Root's children that had ended.
+	dead int
 }
 
 // role is what a process is to a session.
 type role uint8
 
 const (
-	other  role = iota // foreign, unclear or dead
+	other  role = iota // foreign or dead
 	member             // to be ended
 	spared             // kept on purpose
 )
@@ -81,7 +72,7 @@ const (
 // they started. The error says what could not be read; the lists hold what could. A process that could not be inspected is not kept.
 func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	found, err := s.reader.Descendants(s.Root)
-	s.last = look{below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
+	s.last = look{below: map[int]bool{}, foreign: map[int]bool{}}
 	found, lerr := s.addLeaf(found)
 	// Asked after the table was read: each helper in the table is known by then.
 	s.last.helpers = s.helpers(found)
@@ -102,16 +93,10 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 func (s *Scope) judge(p proc.Stat) role {
 	l := &s.last
 	foreign := l.foreign[p.PPID] || l.helpers[p.Session] || l.helpers[p.PID] || s.isForeign(p) // a helper may not have its own session yet
-	unclear := !foreign && (l.unclear[p.PPID] || s.isUnclear(p))
 	switch {
 	case foreign:
 		l.foreign[p.PID] = true
 		s.setForeign(p.ID)
-	case unclear:
-		l.unclear[p.PID] = true
-		if !p.Dead() {
-			l.strays = append(l.strays, p)
-		}
 	case p.Dead():
 		if p.PPID == s.Root {
 			l.dead++
@@ -206,26 +191,11 @@ func (s *Scope) Spare(decided []proc.ID) {
 
 // isForeign reports whether a process was there before the session, or was seen below one that is not the session's.
 func (s *Scope) isForeign(p proc.Stat) bool {
-	return s.foreign[p.ID] || len(s.Foreign) > 0 &&
-		(slices.Contains(s.Foreign, p.ID) || s.isStray(p) && (s.Leaf != nil || p.Start < s.Since))
+	return s.foreign[p.ID] || slices.Contains(s.Foreign, p.ID)
 }
 
 // Strangers counts the processes below Root that the last look has found and that are not the session's.
 func (s *Scope) Strangers() int { return len(s.last.foreign) }
-
-// isUnclear reports whether a process is an orphan that cannot be told from one of a foreign child. It is left alone,
-// although it may belong to the session.
-func (s *Scope) isUnclear(p proc.Stat) bool {
-	return len(s.Foreign) > 0 && s.isStray(p)
-}
-
-// isStray reports whether a process is a child of Root, and nothing ties it to the session.
-func (s *Scope) isStray(p proc.Stat) bool {
-	if s.Mark == "" || p.PPID != s.Root || p.PID == s.Server || s.isInLeaf(p) {
-		return false
-	}
-	return !s.hasEnv(p, s.Mark)
-}
 
 // isInLeaf reports whether a process is in the leaf.
 func (s *Scope) isInLeaf(p proc.Stat) bool {

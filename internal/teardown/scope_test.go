@@ -177,13 +177,7 @@ func leaf(t *testing.T, name string) *cgroup.Leaf {
 // enter moves a process to the leaf.
 func enter(t *testing.T, l *cgroup.Leaf, pid int) {
 	t.Helper()
-	// OpenProcs is for a process that moves itself. If a pid is written there, that process is moved instead.
-	fd, err := l.OpenProcs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	if _, err := unix.Write(fd, []byte(strconv.Itoa(pid))); err != nil {
+	if err := os.WriteFile(l.Dir+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -240,60 +234,4 @@ func TestHelperBeforeItsSessionIsNoMember(t *testing.T) {
 	s.foreign = nil
 	helper.Start--
 	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
-}
-
-// If there are foreign children, an orphan without the mark may be theirs or the session's. It is left alone. If it was
-// started after the session began, it is reported.
-func TestUnclearOrphansAreToldOf(t *testing.T) {
-	s := own(t)
-	foreign, orphan := start(t, "rest", 1), start(t, "daemon", 1)
-	awaitExit(t, orphan.PID)
-	var r proc.Reader
-	first, err := r.Stat(foreign.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := r.Stat(orphan.PIDs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Foreign, s.Mark = []proc.ID{first.ID}, "MCP_TETHER_SESSION=none"
-	for _, c := range []struct {
-		name  string
-		since uint64
-		want  int
-	}{
-		{"began before it", st.Start, 1},
-		{"began after it", st.Start + 1, 0},
-		{"unknown", 0, 1},
-	} {
-		s.foreign, s.Since = nil, c.since
-		s.expect(t, c.name, nil, nil)
-		if got := s.Unclear(); len(got) != c.want || c.want > 0 && (got[0].PID != st.PID || got[0].Why == "") {
-			t.Errorf("%s: %+v, want %d", c.name, got, c.want)
-		}
-	}
-	s.foreign, s.Since, s.Leaf = nil, st.Start, leaf(t, "unclear")
-	if s.expect(t, "with a leaf it would be in it", nil, nil); len(s.Unclear()) > 0 {
-		t.Errorf("%+v", s.Unclear())
-	}
-}
-
-// A member of the leaf that cannot be looked up for want of a descriptor may be there.
-func TestLeafMemberIsNotPassedOver(t *testing.T) {
-	s := &Scope{Root: os.Getpid(), Leaf: leaf(t, "unread")}
-	s.Leaf.Hold()
-	k := start(t, "rest", 1)
-	enter(t, s.Leaf, k.PID)
-	var (
-		found []proc.Stat
-		err   error
-	)
-	testkit.WithFiles(t, 0, func() { found, err = s.addLeaf(nil) })
-	if len(found) > 0 || !proc.Starved(err) {
-		t.Errorf("found %v, %v", pids(found), err)
-	}
-	if found, err = s.addLeaf(nil); err != nil || !slices.Equal(pids(found), k.PIDs) {
-		t.Errorf("then found %v, %v", pids(found), err)
-	}
 }

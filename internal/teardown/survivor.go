@@ -41,16 +41,6 @@ func survivors(r *proc.Reader, look func() []proc.Stat) []Survivor {
 	}
 }
 
-// Unclear names the processes of the last look that were left alone, and may be the session's all the same. They were
-// started after it began, and were reparented to Root. They cannot be told from what a foreign child has started.
-func (s *Scope) Unclear() []Survivor {
-	out := make([]Survivor, 0, len(s.last.strays))
-	for _, p := range s.last.strays {
-		out = append(out, survivor(p, "left alone: it cannot be told from what was started before the session"))
-	}
-	return out
-}
-
 func survivor(p proc.Stat, why string) Survivor {
 	uid, _ := proc.UID(p.PID)
 	return Survivor{p.PID, p.Comm, uid, why}

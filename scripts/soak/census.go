@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcp-tether/internal/stage"
+	"mcp-tether/internal/waiting"
 )
 
 // lifeVariable tells the processes of a life from others, where its directory in the command line does not.
@@ -56,18 +57,22 @@ func (s *soak) roleOf(p stage.Proc) string {
 		return roleMember
 	}
 	switch {
-	case args[1] == "__supervise":
-		return roleSupervisor
 	case strings.Contains(args[1], "host"):
 		return roleHost
-	case args[1] != "run":
+	case args[1] != "run" && args[1] != waiting.RoleSession:
 		return roleOther
-	case slices.Contains(args, "--share=false"): // as its front starts it
-		return roleAnchor
-	case slices.ContainsFunc(args, needsFront):
+	case args[1] == "run" && slices.ContainsFunc(args, needsFront):
 		return roleFront
 	}
-	return roleAnchor
+	// The processes of a session have one command line: the supervisor is the anchor's child, and the starter is its.
+	up := stage.Describe(p.PPID)
+	switch {
+	case up.Args != p.Args || !up.Runs(s.bin):
+		return roleAnchor
+	case stage.Describe(up.PPID).Args == p.Args:
+		return roleOther
+	}
+	return roleSupervisor
 }
 
 func needsFront(word string) bool {

@@ -12,7 +12,7 @@ import (
 var calls = map[uint64]string{
 	unix.SYS_ACCEPT4: "accept4", unix.SYS_ARCH_PRCTL: "arch_prctl", unix.SYS_BIND: "bind", unix.SYS_BRK: "brk",
 	unix.SYS_CLOCK_GETTIME: "clock_gettime", unix.SYS_CLOCK_NANOSLEEP: "clock_nanosleep", unix.SYS_CLONE: "clone",
-	unix.SYS_CLONE3: "clone3", unix.SYS_CLOSE: "close", unix.SYS_CONNECT: "connect", unix.SYS_DUP: "dup", unix.SYS_DUP2: "dup2",
+	unix.SYS_CLONE3: "clone3", unix.SYS_CLOSE: "close", unix.SYS_CLOSE_RANGE: "close_range", unix.SYS_CONNECT: "connect", unix.SYS_DUP: "dup", unix.SYS_DUP2: "dup2",
 	unix.SYS_DUP3: "dup3", unix.SYS_EPOLL_CREATE1: "epoll_create1", unix.SYS_EPOLL_CTL: "epoll_ctl", unix.SYS_EPOLL_PWAIT: "epoll_pwait",
 	unix.SYS_EVENTFD2: "eventfd2", unix.SYS_EXECVE: "execve", unix.SYS_EXIT: "exit", unix.SYS_EXIT_GROUP: "exit_group",
 	unix.SYS_FACCESSAT: "faccessat", unix.SYS_FACCESSAT2: "faccessat2", unix.SYS_FCHMOD: "fchmod", unix.SYS_FCHMODAT: "fchmodat",

@@ -33,11 +33,14 @@ const (
 
 // Roles whose system calls are counted. A further process of mcp-tether's has its first argument as its role.
 const (
-	roleFront      = "front" // of a mode that sleeps or shares
-	roleHost       = "host"  // of a shared server
-	roleAnchor     = "anchor"
-	roleSupervisor = "supervisor"
-	roleChild      = "child" // forked by the supervisor, before it executes the server
+	roleFront      = "front"      // of a mode that sleeps or shares
+	roleHost       = "host"       // of a shared server
+	roleAnchor     = "anchor"     // while it waits
+	roleSupervisor = "supervisor" // while it waits
+	roleStarter    = "starter"
+	roleChild      = "child"    // forked before it executes the server, or another program
+	roleEnder      = "ender"    // the supervisor, once it has a runtime
+	roleRecovery   = "recovery" // the anchor, once it has a runtime
 )
 
 // Case is one session with its faults. Its id is
@@ -88,8 +91,12 @@ func (c Case) killsBoth() bool {
 		return false
 	}
 	roles := []string{c.First.Role, c.Shot.Role}
-	return slices.Contains(roles, roleAnchor) && slices.Contains(roles, roleSupervisor)
+	return slices.ContainsFunc(roles, isAnchor) && slices.ContainsFunc(roles, isSupervisor)
 }
+
+func isAnchor(role string) bool { return role == roleAnchor || role == roleRecovery }
+
+func isSupervisor(role string) bool { return role == roleSupervisor || role == roleEnder }
 
 // Class is the column of the table that a case belongs to.
 func (c Case) Class() string {

@@ -13,8 +13,8 @@ import (
 // What a failure prints is enough to run it again.
 func TestCaseIDs(t *testing.T) {
 	for _, id := range []string{
-		"leaf/gateway/none", "noanchor/term/supervisor.openat.7.EMFILE", "hibernate/eof/anchor.clone.1.kill-after",
-		"leaf/gateway/kill.supervisor@ready/anchor.prctl.1.EPERM+", "deaf/gateway/kill.anchor@ppoll.3/supervisor.read.2.delay",
+		"leaf/gateway/none", "noleaf/term/ender.openat.7.EMFILE", "hibernate/eof/anchor.clone.1.kill-after",
+		"leaf/gateway/kill.supervisor@ready/anchor.prctl.1.EPERM+", "deaf/gateway/kill.anchor@ppoll.3/ender.read.2.delay",
 	} {
 		c, err := parseCase(id)
 		if err != nil || c.String() != id {
@@ -82,7 +82,7 @@ func TestSpread(t *testing.T) {
 	}
 	for _, m := range modeNames() {
 		for _, class := range []string{"errno", "errno persistent", "kill", faultDelay, faultStop} {
-			if !seen[m+" "+class] && !(class == faultStop && (modes()[m].alone || modes()[m].shares)) {
+			if !seen[m+" "+class] && !(class == faultStop && modes()[m].shares) {
 				t.Errorf("nothing of %s, %s among the first", m, class)
 			}
 		}
@@ -115,12 +115,12 @@ func TestLists(t *testing.T) {
 
 // A known case may fail as it is known to, and in no other way; a case whose id only contains its name may not.
 func TestKnown(t *testing.T) {
-	known, err := parseKnown([]string{`hang noanchor/[a-z]+/child\.setpgid\.1\.stop  nobody looks`})
+	known, err := parseKnown([]string{`hang noleaf/[a-z]+/child\.setpgid\.1\.stop  nobody looks`})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]bool{
-		"noanchor/eof/child.setpgid.1.stop": true, "noanchor/eof/child.setpgid.11.stop": false, "leaf/eof/child.setpgid.1.stop": false,
+		"noleaf/eof/child.setpgid.1.stop": true, "noleaf/eof/child.setpgid.11.stop": false, "leaf/eof/child.setpgid.1.stop": false,
 	} {
 		if _, ok := known.match(Result{Case: id, Verdict: verdictHang}); ok != want {
 			t.Errorf("%s: %v", id, ok)

@@ -28,9 +28,6 @@ func plans() []plan {
 			second = 1
 		}
 		out = append(out, plan{Case{Mode: m, Ending: endGateway}, 1}, plan{Case{Mode: m, Ending: endTerm}, 4}, plan{Case{Mode: m, Ending: endEOF}, 4})
-		if modes()[m].alone {
-			continue
-		}
 		roles := []string{roleSupervisor, roleAnchor}
 		if modes()[m].sleeps || modes()[m].shares {
 			roles = append(roles, roleFront)
@@ -49,14 +46,14 @@ func plans() []plan {
 
 // modeNames are the modes under test, in the order of the table.
 func modeNames() []string {
-	return []string{"leaf", "noleaf", "deaf", "hibernate", "share", "engine", "noanchor", "logfile"}
+	return []string{"leaf", "noleaf", "deaf", "hibernate", "share", "engine", "logfile"}
 }
 
 // cases makes the cases of a plan from the calls that were counted.
 func (p plan) cases(counts map[string]map[string]int) []Case {
 	var out []Case
 	for _, role := range slices.Sorted(maps.Keys(counts)) {
-		if p.base.First != nil && role == p.base.First.Role {
+		if f := p.base.First; f != nil && (role == f.Role || role == withRuntime(f.Role)) {
 			continue
 		}
 		for _, call := range slices.Sorted(maps.Keys(counts[role])) {
@@ -96,10 +93,12 @@ func pairs(second []Case, single map[string]map[string]int) []Case {
 		return nil
 	}
 	role := second[0].First.Role
-	var moments []string
-	for _, call := range slices.Sorted(maps.Keys(single[role])) {
-		for _, n := range occurrences(call, single[role][call]) {
-			moments = append(moments, fmt.Sprintf("%s.%d", call, n))
+	var moments []Moment
+	for _, role := range []string{role, withRuntime(role)} {
+		for _, call := range slices.Sorted(maps.Keys(single[role])) {
+			for _, n := range occurrences(call, single[role][call]) {
+				moments = append(moments, Moment{role, fmt.Sprintf("%s.%d", call, n)})
+			}
 		}
 	}
 	if len(moments) == 0 {
@@ -109,7 +108,7 @@ func pairs(second []Case, single map[string]map[string]int) []Case {
 	out := make([]Case, pairsOfMode/2)
 	for i := range out {
 		out[i] = second[r.IntN(len(second))]
-		out[i].First = &Moment{role, moments[r.IntN(len(moments))]}
+		out[i].First = &moments[r.IntN(len(moments))]
 	}
 	return out
 }
@@ -143,9 +142,8 @@ func (p plan) at(role, call string, n int) []Case {
 	return out
 }
 
-// stoppable reports whether a session must end although a role is stopped. Without an anchor no process could notice
-// that the supervisor is stopped. A stopped anchor does not see the SIGTERM that asks for the end, and a stopped front
-// passes nothing on.
+// stoppable reports whether a session must end although a role is stopped. A stopped anchor does not see the SIGTERM that
+// asks for the end, and a stopped front passes nothing on.
 func (p plan) stoppable(role string) bool {
 	if modes()[p.base.Mode].shares {
 		return false // A stopped host is continued by its sessions only, and a stopped front by none.
@@ -153,7 +151,7 @@ func (p plan) stoppable(role string) bool {
 	if role == roleFront {
 		return p.base.Ending == endGateway
 	}
-	return role == roleChild || !modes()[p.base.Mode].alone && !(role == roleAnchor && p.base.Ending == endTerm)
+	return role != roleAnchor || p.base.Ending != endTerm
 }
 
 func (c Case) with(s Shot) Case {

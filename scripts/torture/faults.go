@@ -40,10 +40,12 @@ var faults = map[string]string{
 	"mmap munmap brk mprotect":                                                  "ENOMEM",
 	"getrandom":                                                                 "EINTR EAGAIN ENOSYS",
 	"splice tee vmsplice":                                                       "EAGAIN EINVAL ENOMEM",
+	"nanosleep":                                                                 "EINTR",
+	"close_range":                                                               "EPERM ENOSYS",
 	"exit_group exit":                                                           "",
 	// These cannot fail with these arguments on any kernel, or only the Go runtime makes them and would stop at once.
 	"getuid geteuid getgid getegid getppid getpgrp getpgid getsid arch_prctl uname rt_sigaction rt_sigprocmask sigaltstack": "",
-	"sched_getaffinity set_tid_address clock_gettime lseek umask getcwd":                                                    "",
+	"sched_getaffinity set_tid_address clock_gettime lseek umask getcwd getpid gettid futex":                                "",
 }
 
 // plausible lists the errnos of a call. A seccomp filter refuses what it does not know, and so may be what is in no row.

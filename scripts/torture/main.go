@@ -4,15 +4,15 @@
 //
 // Each case is one session in pid, mount and cgroup namespaces of its own. Its gateway starts mcp-tether, which starts
 // a server with four helpers. One is detached by setsid and a double fork, one has a cleared environment, one is deaf
-// to SIGTERM, and one is plain. A tracer follows anchor and supervisor through ptrace, and counts their system calls by
-// role and name. It makes the chosen call fail, delays it, or kills or stops the process there. Server and helpers run
+// to SIGTERM, and one is plain. A tracer follows the processes of mcp-tether through ptrace, and counts their system calls
+// by role and name: anchor and supervisor while they wait, the same as recovery and ender once they have a runtime. It makes the chosen call fail, delays it, or kills or stops the process there. Server and helpers run
 // untraced. Then the session is ended, and within a bound no process of it may be left.
 //
 //	torture -bin bin/mcp-tether                      every case
 //	torture -bin bin/mcp-tether -sample 2m -seed 7   a random sample, the same for the same seed
 //	torture -bin bin/mcp-tether -only '^leaf/.*recovery'
 //	torture -bin bin/mcp-tether -cases scripts/torture/fixed.txt
-//	torture -bin bin/mcp-tether -case leaf/gateway/supervisor.openat.7.EMFILE
+//	torture -bin bin/mcp-tether -case leaf/gateway/ender.openat.7.EMFILE
 //
 // It needs root and a writable cgroup v2 hierarchy. It exits 0 when every case held or is known to fail so, and 1 when
 // another one failed. It exits 2 when the cases could not be run.

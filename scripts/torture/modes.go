@@ -16,8 +16,6 @@ type mode struct {
 	engine bool
 	// bare: without mcp-tether. The session must leak, or the campaign could not see a leak.
 	bare bool
-	// alone: there is no anchor, so the end of the supervisor leaves the tree to reap.
-	alone bool
 	// unlogged: the log file's directory is removed when the session is up.
 	unlogged bool
 }
@@ -33,7 +31,6 @@ func modes() map[string]mode {
 		"hibernate": {flags: []string{"--hibernate=60ms", "--wake-timeout=2s"}, sleeps: true},
 		"share":     {flags: []string{"--share", "--share-linger=0s", "--wake-timeout=2s", "--log-file=" + logFile}, shares: true},
 		"engine":    {env: []string{"DOCKER_HOST=unix://" + engineSocket}, engine: true},
-		"noanchor":  {flags: []string{"--no-anchor"}, alone: true},
 		"logfile":   {flags: []string{"--log-level=debug", "--log-file=" + logFile}, unlogged: true},
 		bareMode:    {bare: true},
 	}

@@ -165,10 +165,17 @@ func (s *sandbox) launch() error {
 	if s.launched, err = strconv.Atoi(s.gateway.Call(append(waits, s.command()...)...)); err != nil {
 		return err
 	}
+	// Once the shell has opened the FIFO, its own exec is over, at which a traced one would stop.
+	start, err := os.OpenFile(goFIFO, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer start.Close()
 	if err := s.tracer.seize(s.launched); err != nil {
 		return err
 	}
-	return os.WriteFile(goFIFO, []byte("go\n"), 0)
+	_, err = start.WriteString("go\n")
+	return err
 }
 
 // helpers are what the server starts: a plain process, a detached one, one without environment, one deaf to SIGTERM.
@@ -430,7 +437,7 @@ func (s *sandbox) afterReap(verdict string) (string, string) {
 	litter := s.litter()
 	s.result.AfterReap = append(s.result.AfterReap, litter...)
 	switch {
-	case verdict == verdictLeak && (s.m.alone && s.crashed() || s.c.killsBoth()) && len(live)+len(litter) == 0:
+	case verdict == verdictLeak && s.c.killsBoth() && len(live)+len(litter) == 0:
 		return verdictReaped, ""
 	case verdict != verdictOK && verdict != verdictLate:
 		return verdict, why
@@ -440,15 +447,6 @@ func (s *sandbox) afterReap(verdict string) (string, string) {
 		return verdictNamed, why
 	}
 	return verdictReaped, ""
-}
-
-// crashed reports whether the process that the gateway started was killed, or ended as a crashed Go program does.
-func (s *sandbox) crashed() bool {
-	if !s.tracer.has(s.launched) {
-		return false
-	}
-	ws := s.tracer.await(s.launched)
-	return ws.Signaled() || ws.ExitStatus() == 2
 }
 
 // litter lists what the session left on disk, in the cgroup hierarchy and in the engine.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/waiting"
 )
 
 // tracer follows the processes of mcp-tether in one session. All of its ptrace requests come from one thread, the one
@@ -43,6 +46,8 @@ type tracer struct {
 type task struct {
 	tid, tgid int
 	role      string
+	// forks counts the processes that it has forked.
+	forks int
 	// inCall says that the next stop at a system call is its exit.
 	inCall bool
 	// atExit is done at the exit of the call.
@@ -104,8 +109,8 @@ func (t *tracer) gone(tid int, ws unix.WaitStatus) {
 	delete(t.tasks, tid)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if k != nil && k.tid == k.tgid && t.pids[k.role] == tid {
-		delete(t.pids, k.role)
+	if k != nil && k.tid == k.tgid {
+		t.leaves(tid)
 	}
 	t.ended[tid] = ws
 	t.wake.Broadcast()
@@ -164,7 +169,12 @@ func (t *tracer) resume(k *task, sig int) {
 	_ = request(k.tid, sig)
 }
 
-// watches reports whether the calls of a role still matter.
+// leaves forgets the roles of a process.
+func (t *tracer) leaves(tgid int) {
+	maps.DeleteFunc(t.pids, func(_ string, pid int) bool { return pid == tgid })
+}
+
+// watches reports whether the calls of a role, or of what it becomes, still matter.
 func (t *tracer) watches(role string) bool {
 	if role == "" {
 		return false
@@ -177,7 +187,8 @@ func (t *tracer) watches(role string) bool {
 	if t.fired != "" && !t.c.Shot.Persistent {
 		return false
 	}
-	return role == t.c.Shot.Role || t.c.First != nil && !t.armed && role == t.c.First.Role
+	awaited := func(wanted string) bool { return role == wanted || wanted != "" && withRuntime(role) == wanted }
+	return awaited(t.c.Shot.Role) || t.c.First != nil && !t.armed && awaited(t.c.First.Role)
 }
 
 // born gives a new task its role: a thread has its creator's role, a process the next.
@@ -187,8 +198,10 @@ func (t *tracer) born(k *task, event int) {
 		tid := int(msg)
 		n := &task{tid: tid, tgid: k.tgid, role: k.role}
 		if event != unix.PTRACE_EVENT_CLONE {
-			n.tgid, n.role = tid, t.childRole(k.role)
-			t.enter(n)
+			k.forks++
+			if n.tgid, n.role = tid, childRole(k.role, k.forks); n.role != "" {
+				t.enter(n)
+			}
 		}
 		t.tasks[tid] = n
 		if t.strays[tid] {
@@ -199,16 +212,31 @@ func (t *tracer) born(k *task, event int) {
 	t.resume(k, 0)
 }
 
-func (t *tracer) childRole(role string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if role == roleFront {
+// childRole is the role of the nth fork of a process, by the order in which package waiting forks. A process that waits and
+// is about to become one with a runtime forks only to see whether it can: such a one has no role.
+func childRole(role string, n int) string {
+	switch {
+	case role == roleFront:
 		return roleAnchor
-	}
-	if role == roleAnchor && t.pids[roleSupervisor] == 0 && t.counts[roleSupervisor] == nil {
+	case role == roleAnchor && n == 1:
 		return roleSupervisor
+	case role == roleSupervisor && n == 1:
+		return roleStarter
+	case role == roleAnchor, role == roleSupervisor && n > 2:
+		return ""
 	}
 	return roleChild
+}
+
+// withRuntime is what a process that waits becomes when its runtime starts; "" of a process that does not wait.
+func withRuntime(role string) string {
+	switch role {
+	case roleSupervisor:
+		return roleEnder
+	case roleAnchor:
+		return roleRecovery
+	}
+	return ""
 }
 
 func (t *tracer) enter(k *task) {
@@ -235,20 +263,16 @@ func (t *tracer) executed(k *task) {
 	line, _ := os.ReadFile(dir + "cmdline")
 	word := strings.Split(string(line), "\x00")
 	switch {
-	case len(word) < 2:
-	case word[1] == "__supervise", modes()[t.c.Mode].alone && word[1] == "run":
-		role = roleSupervisor
-	case word[1] == "run" && t.fronted() && word[2] != "--hibernate=0" && word[2] != "--share=false":
-		role = roleFront
+	case len(word) < 2 || word[1] == waiting.RoleSession:
 	case word[1] != "run":
 		role = strings.Trim(word[1], "_-")
+	case t.fronted():
+		role = roleFront
 	}
 	t.mu.Lock()
-	if t.pids[k.role] == k.tgid {
-		delete(t.pids, k.role)
-	}
+	t.leaves(k.tgid)
 	t.mu.Unlock()
-	k.role, k.tid = role, k.tgid
+	k.role, k.tid, k.forks = role, k.tgid, 0
 	t.enter(k)
 	// PTRACE_EVENT_EXEC comes inside of execve, whose exit is still to come.
 	k.inCall = t.watches(role)
@@ -257,9 +281,7 @@ func (t *tracer) executed(k *task) {
 
 func (t *tracer) forget(k *task) {
 	t.mu.Lock()
-	if t.pids[k.role] == k.tgid {
-		delete(t.pids, k.role)
-	}
+	t.leaves(k.tgid)
 	t.mu.Unlock()
 	delete(t.tasks, k.tid)
 	_ = unix.PtraceDetach(k.tid)
@@ -300,10 +322,20 @@ func (t *tracer) atCall(k *task) {
 	}
 }
 
+// runtimeStarts is the first call of a Go runtime that a process without one never makes.
+const runtimeStarts = unix.SYS_SCHED_GETAFFINITY
+
+// hasRuntime reports whether a role is one with a Go runtime, at least for most of its life.
+func hasRuntime(role string) bool { return withRuntime(role) == "" && role != roleChild }
+
 // atEntry counts the call and injects what the case wants. It reports whether the task goes on.
 func (t *tracer) atEntry(k *task, info syscallInfo) bool {
 	call := callName(info.nr)
-	if uncounted(call) {
+	if later := withRuntime(k.role); later != "" && info.nr == runtimeStarts {
+		k.role = later
+		t.enter(k)
+	}
+	if hasRuntime(k.role) && uncounted(call) {
 		return true
 	}
 	t.mu.Lock()
@@ -384,7 +416,7 @@ func (t *tracer) strikeFirst() {
 		return
 	}
 	t.armed = true
-	t.counts = map[string]map[string]int{roleSupervisor: {}, roleAnchor: {}, roleFront: {}, roleHost: {}}
+	t.counts = map[string]map[string]int{}
 	if pid := t.pids[t.c.First.Role]; pid > 0 {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
@@ -395,10 +427,7 @@ func (t *tracer) result() (fired string, counts map[string]map[string]int) {
 	defer t.mu.Unlock()
 	counts = map[string]map[string]int{}
 	for role, calls := range t.counts {
-		counts[role] = map[string]int{}
-		for call, n := range calls {
-			counts[role][call] = n
-		}
+		counts[role] = maps.Clone(calls)
 	}
 	return t.fired, counts
 }

@@ -32,7 +32,7 @@ type Options struct {
 type Keeper struct {
 	endpoint engine.Endpoint
 	o        Options
-	proxy    *proxy.Proxy // nil when recovering
+	proxy    *proxy.Proxy // nil in the starter, and in the anchor
 	listener int          // -1 when there is none, or the proxy has it
 	socket   string
 	// dir is the directory of the session; nil without one.
@@ -75,17 +75,15 @@ func Find(o Options) (*Keeper, error) {
 }
 
 func newKeeper(o Options, at engine.Endpoint) *Keeper {
-	// A command that reaches an engine may leave a daemon, as ssh does for ControlPersist. That is not the session's.
-	at.Adopts = true
 	k := &Keeper{endpoint: at, o: o, listener: -1}
 	k.claim = engine.Claim{Session: o.Session, TrustIDs: true}
 	k.forgetAt = forgetEvery
 	return k
 }
 
-// Recover makes the keeper of a session whose supervisor was killed, known only by what was written down. What the session
-// has made is in the engine of the record: its socket may be gone by now, or another context the current one. dir may be
-// nil. The result is nil when there is nothing to look for.
+// Recover makes the keeper of a session whose supervisor was killed: what it has made is known only by what was written down.
+// That is in the engine of the record: its socket may be gone by now, or another context the current one. dir may be nil. The
+// result is nil when there is nothing to look for.
 func Recover(o Options, was *session.Record, dir *session.Directory) *Keeper {
 	at, found, err := engine.Resolve(o.URL, os.Getenv)
 	if was.Engine != "" && (at.URL != was.Engine || at.Context != was.EngineContext) {
@@ -96,32 +94,39 @@ func Recover(o Options, was *session.Record, dir *session.Directory) *Keeper {
 		return nil
 	}
 	k := newKeeper(o, at)
-	if k.socket = was.Socket; k.socket == "" {
-		// The record could not be written, probably for the reason that puts the socket there.
-		k.socket = session.FallbackSocket(o.Session, os.Getuid())
-	}
+	k.socket = was.Socket
 	// Without a directory nothing could be written down: the labels must do.
 	k.dir, k.unread = dir, dir != nil
 	return k
 }
 
-// Open listens for clients. dir is the session's, and may be nil. members has the session look at its members. path is where
-// the command is looked for that reaches an engine where Dial needs one.
-func (k *Keeper) Open(dir *session.Directory, members func(), path string) (err error) {
+// Open listens for clients. The starter does, and the supervisor will serve them (Adopt). dir is the session's, and may be nil.
+// path is where the command is looked for that reaches an engine where Dial needs one.
+func (k *Keeper) Open(dir *session.Directory, path string) (err error) {
 	if helper := k.endpoint.Helper(); helper != "" {
 		if _, err := proc.LookPath(helper, path); err != nil {
 			return &NoSocketError{URL: k.endpoint.URL, why: err}
 		}
 	}
-	k.members = members
-	if k.claim.Complete = true; dir != nil {
-		k.dir, k.journal = dir, dir.Journal(k.o.Session)
+	k.claim.Complete, k.dir = true, dir
+	k.listener, k.socket, err = session.Listen(k.dir, k.o.Session, os.Getuid())
+	return err
+}
+
+// Adopt makes the keeper of a session for which the starter has opened the listener, and of which nothing was served yet. was and
+// dir are as for Recover. members has the session look at its members.
+func Adopt(o Options, was *session.Record, dir *session.Directory, listener int, members func()) *Keeper {
+	k := Recover(o, was, dir)
+	if k == nil {
+		return nil
 	}
-	if k.listener, k.socket, err = session.Listen(k.dir, k.o.Session, os.Getuid()); err != nil {
-		return err
+	k.unread, k.claim.Complete = false, true
+	k.listener, k.members = listener, members
+	if dir != nil {
+		k.journal = dir.Journal(k.o.Session)
 	}
 	k.proxy = &proxy.Proxy{Dial: k.Dial, Note: k.note, Warn: k.warn, At: k.endpoint, Socket: k.socket, Attached: k.o.Attached}
-	return nil
+	return k
 }
 
 // NoSocketError says that an engine is reached by a command only, and that there is none.
@@ -143,8 +148,10 @@ func (k *Keeper) Record(r *session.Record) {
 	r.Engine, r.EngineContext, r.EnginePodman, r.Socket = at.URL, at.Context, at.Podman, k.socket
 }
 
-// Environ puts the socket into the environment of a server.
-func (k *Keeper) Environ(env []string) []string { return k.endpoint.Environ(env, k.socket) }
+// Variables are those that a server does not get, by how they begin, and those that it gets in place of them.
+func (k *Keeper) Variables(env []string) (drop, add []string) {
+	return k.endpoint.Variables(env, k.socket)
+}
 
 // Serve starts the proxy: the first client has connected. base are the labels that all creates of the session have in common.
 func (k *Keeper) Serve(base map[string]string) {

@@ -1,0 +1,162 @@
+//go:build amd64 || arm64
+
+package waiting
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// watch is the anchor. A signal that ends would kill a supervisor whose runtime is starting, or be lost in that moment: it is held
+// until the runtime hears it. watch returns when the supervisor has not ended the session, and the anchor's runtime is to end it.
+//
+//go:nosplit
+//go:norace
+func (p *Page) watch() {
+	at := &p.anchorRoom
+	at.clear()
+	p.leave()
+	at.poll(onSignal, p.signalFD, unix.POLLIN)
+	at.poll(onParent, p.parentFD, unix.POLLIN)
+	at.poll(onAnchor, call(unix.SYS_PIDFD_OPEN, uintptr(p.supervisor), 0, 0, 0, 0, 0), unix.POLLIN)
+	due, killed, ended, held := int64(0), false, false, uintptr(0)
+	for !ended {
+		at.wait(p.next(at, due))
+		for sig := p.take(at); sig != 0; sig = p.take(at) {
+			switch {
+			case sig == uintptr(unix.SIGCHLD):
+				ended = p.collect(at) || ended
+			case p.passes(at):
+				if ends(sig) && p.listening == 0 {
+					held = sig
+				}
+				if !ends(sig) || p.jumping == 0 || p.listening != 0 {
+					call(unix.SYS_KILL, uintptr(p.supervisor), sig, 0, 0, 0, 0)
+				}
+			}
+			if ends(sig) && p.asked == 0 {
+				p.asked = at.now()
+			}
+		}
+		if held != 0 && p.listening != 0 {
+			if p.heard == 0 {
+				call(unix.SYS_KILL, uintptr(p.supervisor), held, 0, 0, 0, 0)
+			}
+			held = 0
+		}
+		if (at.fired(onParent) || p.parentGone()) && p.asked == 0 {
+			p.asked = at.now()
+		}
+		if at.fired(onAnchor) && !ended && !killed {
+			// It is dead, and cannot be waited for: it is dying, or a tracer holds it.
+			killed, due = true, at.now()+dying
+		}
+		if due == 0 && p.asked != 0 {
+			if due = p.asked + p.longest; p.longest == 0 {
+				due = p.asked + usual
+			}
+		}
+		if ended || due == 0 || at.now() < due {
+			continue
+		}
+		if killed { // in a system call that does not end
+			break
+		}
+		killed, due = true, at.now()+dying
+		call(unix.SYS_KILL, uintptr(p.supervisor), uintptr(unix.SIGKILL), 0, 0, 0, 0)
+	}
+}
+
+// next is when the anchor is to look again: when it is due, or in a moment where it must ask for the parent.
+//
+//go:nosplit
+//go:norace
+func (p *Page) next(at *room, due int64) int64 {
+	if p.parent <= 0 || p.parentFD >= 0 || p.orphaned != 0 {
+		return due
+	}
+	soon := at.now() + lookPause
+	if due == 0 || soon < due {
+		return soon
+	}
+	return due
+}
+
+// parentGone reports whether the parent is gone, where there is no pidfd of it. It tells the supervisor.
+//
+//go:nosplit
+//go:norace
+func (p *Page) parentGone() bool {
+	if p.parent <= 0 || p.parentFD >= 0 || p.orphaned != 0 || call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) == p.parent {
+		return false
+	}
+	p.orphaned = 1
+	call(unix.SYS_KILL, uintptr(p.supervisor), uintptr(unix.SIGCHLD), 0, 0, 0, 0)
+	return true
+}
+
+// collect waits for the children that have ended, and reports whether the supervisor was one of them. It exits with the code
+// of a session that is over.
+//
+//go:nosplit
+//go:norace
+func (p *Page) collect(at *room) (ended bool) {
+	for pid := p.reap(at); pid > 0; pid = p.reap(at) {
+		if pid != p.supervisor {
+			continue
+		}
+		if p.done != 0 && at.status&0x7f == 0 {
+			exit(p.code)
+		}
+		ended = true
+		if at.status&0x7f == 0 {
+			p.crashed = 1 // A runtime that gets no thread aborts.
+		}
+	}
+	if !ended {
+		p.resume(at, p.supervisor)
+	}
+	return ended
+}
+
+// leave lets go of what only the supervisor needs. The gateway, or whoever holds the other end, is to see the end of file when
+// the session's processes have let go. Standard error stays, for a panic.
+//
+//go:nosplit
+//go:norace
+func (p *Page) leave() {
+	if p.terminal == 0 {
+		null := "/dev/null\x00"
+		fd := call(unix.SYS_OPENAT, atWorkingDir, uintptr(unsafe.Pointer(unsafe.StringData(null))), unix.O_RDWR|unix.O_CLOEXEC, 0, 0, 0)
+		if fd >= 0 {
+			call(unix.SYS_DUP3, uintptr(fd), 0, 0, 0, 0, 0)
+			call(unix.SYS_DUP3, uintptr(fd), 1, 0, 0, 0, 0)
+		}
+	}
+	low, high := min(p.parentFD, p.signalFD), max(p.parentFD, p.signalFD)
+	closeRange(3, low-1)
+	closeRange(max(low+1, 3), high-1)
+	closeRange(high+1, lastFD)
+}
+
+const (
+	// atWorkingDir is AT_FDCWD (openat(2)).
+	atWorkingDir = ^uintptr(99)
+	lastFD       = 1<<32 - 1
+	// fewFDs are closed one by one before Linux 5.9.
+	fewFDs = 1024
+)
+
+// closeRange closes the descriptors from the first to the last.
+//
+//go:nosplit
+//go:norace
+func closeRange(first, last int64) {
+	if first > last || call(unix.SYS_CLOSE_RANGE, uintptr(first), uintptr(last), 0, 0, 0, 0) == 0 {
+		return
+	}
+	for fd := first; fd <= min(last, fewFDs); fd++ {
+		call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+	}
+}

@@ -1,0 +1,48 @@
+// Package waiting is the part of a session that waits, without a Go runtime.
+//
+// A session does nothing for hours, and then ends a tree in milliseconds. A Go runtime that waits for that takes a
+// megabyte and five threads. So the linked binary enters at atExec (the flag -E in the Makefile), before the runtime.
+// There a process is one thread with a few touched pages. It may fork, execute and wait, and nothing else. When there is
+// work, it jumps to the runtime's own entry and is a Go program from then on.
+//
+//	gateway ── anchor ── supervisor ── server ── everything it starts
+//	           waits     waits    └─ starter, for some milliseconds
+//
+// The anchor is what the gateway has started. It maps a Page that all processes of the session share, forks the
+// supervisor, passes signals on and exits with the supervisor's code. The supervisor forks the starter, which starts its
+// runtime, finds the program, makes record and leaf, and writes into the page what the server's start needs. The starter
+// shares the supervisor's table of open files (CLONE_FILES, clone(2)): what it has opened for the session stays open
+// when it exits. From the page the supervisor forks and executes the server. No runtime has ever run there, so the
+// server has what the gateway gave: ignored signals, closed streams, limits, environment.
+//
+// What each waits for, and what follows:
+//
+//	supervisor   a signal that ends; parent, gateway or anchor gone;      its runtime starts, and ends the session
+//	             stdin closed; nobody reads stdout; the server has ended
+//	             a client of the container engine                         its runtime starts, and serves it
+//	             the starter says ready                                   it executes the server
+//	             the starter has failed                                   it exits with the starter's code
+//	             any other signal                                         it goes to the server
+//	             a child was stopped (the starter)                        it is continued
+//	anchor       the supervisor has ended, and has said that it is done   it exits with the same code
+//	             the supervisor has ended without that                    its runtime starts, and ends the session
+//	             the supervisor was stopped                               it is continued
+//	             parent gone, a signal, or the supervisor has begun       the supervisor has until Page.Longest; then SIGKILL
+//	             any other signal                                         it goes to the supervisor
+//
+// All signals are blocked from the first system call on, and read from a signalfd(2): none is lost, and no handler is
+// needed. Only SIGHUP, SIGINT and SIGQUIT stay as they are where they were ignored, so that the kernel drops them. On a
+// terminal SIGTSTP, SIGTTIN and SIGTTOU keep their action, which stops the whole job. A Go runtime unblocks the signals
+// that end. So they are ignored before the jump, or a second one would kill the process before the runtime catches it.
+//
+// A runtime that cannot start its threads aborts. So a process that is to jump first forks a few times. While that fails
+// (pids.max, RLIMIT_NPROC), it kills what it can reach: the leaf by its open control file, or its children.
+//
+// The code is Go that runs without a runtime, on the kernel's stack:
+//   - Each function is nosplit and norace: there is no g that says where the stack ends. The linker bounds all frames
+//     of a chain of calls to 792 bytes. So buffers live in the page, and walks use addresses: an index that the compiler
+//     cannot prove costs a frame of half of that.
+//   - No pointer is written to a global, because a write barrier would need the runtime.
+//   - Only amd64 needs a thread pointer: what lies between assembly and Go reads g through it. The runtime sets its own.
+//   - A fork here is a plain copy of one thread, so the child may go on with anything.
+package waiting

@@ -1,0 +1,113 @@
+package waiting
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// Page is what the processes of a session share. It is mapped before the first fork, and nobody else can reach it: an
+// exec unmaps it. Pids are of our namespace; 0 is none. Descriptors are the supervisor's; -1 is none.
+type Page struct {
+	anchor, supervisor, starter, parent int64
+	// ready is set by the starter, and spawned by the supervisor (futex(2)).
+	ready, spawned uint32
+	// server is the server's pid, and errno why it could not be executed. unmoved is why it is not in its leaf.
+	server, errno, unmoved int64
+	// status is the server's wait status once reaped is 1.
+	reaped, status int64
+	// asked is when the session was asked to end, in nanoseconds of CLOCK_MONOTONIC; 0 while it goes on.
+	asked int64
+	// jumping says that the supervisor is about to start its runtime, and listening that this hears signals. heard is the signal
+	// that ends which it has taken before.
+	jumping, listening, heard int64
+	// orphaned says that the parent is gone, where its pidfd could not be had.
+	orphaned int64
+	// done says that the session is over, and code is what to exit with.
+	done, code int64
+	// crashed says that the supervisor has exited before that.
+	crashed int64
+
+	inherited
+	held
+	prepared
+
+	// What does not fit into a frame; each process has its own.
+	anchorRoom, supervisorRoom room
+	clone                      cloneArgs
+}
+
+// inherited is what the anchor found when it was started. Sets of signals have bit n-1 for signal n.
+type inherited struct {
+	terminal, childrenIgnored int64
+	mask, ignored             uint64
+	// closed has bit n for a standard stream n that was not open.
+	closed uint64
+}
+
+// held are the supervisor's descriptors.
+type held struct {
+	parentFD, gatewayFD, anchorFD, signalFD int64
+	lockFD, leafFD, killFD, listenFD        int64
+}
+
+// prepared is what the starter has found out.
+type prepared struct {
+	// foreign are the children that the anchor had before the session, and manyForeign says that there are more.
+	foreign     [16]int64
+	manyForeign int64
+	// longest is how long the end of the session may take, in nanoseconds.
+	longest int64
+	// words is where the server's command begins in the command line of the anchor. mustMove says that the server is not to
+	// start outside of its leaf.
+	words, mustMove int64
+	// recorded is where the record is (SetRecord): its offset, and its size in the low 32 bits.
+	recorded uint64
+	path     [4096]byte
+	// drop are beginnings of variables that the server does not get, and add those that it gets. Each text ends with a zero
+	// byte, and an empty one is the last.
+	drop   [512]byte
+	add    [16 << 10]byte
+	record [192 << 10]byte
+	// files are the paths of the leaf, if there is one, and of the record's files.
+	files [2048]byte
+}
+
+// room is the memory of a loop.
+type room struct {
+	polled [polledFDs]pollFD
+	signal unix.SignalfdSiginfo
+	info   [128]byte
+	left   unix.Timespec
+	status uint64
+	text   [4096]byte
+	path   [64]byte
+	found  [maxFound]pair
+}
+
+// pair is a process with its parent.
+type pair struct{ pid, parent int64 }
+
+// maxFound bounds how many processes are ended without a runtime in one round.
+const maxFound = 4096
+
+// pollFD is struct pollfd (poll(2)).
+type pollFD struct {
+	fd              int32
+	events, revents int16
+}
+
+// cloneArgs is struct clone_args, version 2 (clone(2)).
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+}
+
+// Where the descriptors are in what a supervisor polls. The anchor has the first three.
+const (
+	onSignal = iota
+	onParent
+	onGateway
+	onAnchor
+	onStdin
+	onStdout
+	onClient
+	polledFDs
+)

@@ -1,0 +1,14 @@
+//go:build !(amd64 || arm64)
+
+package waiting
+
+// Entered says that this binary has no entry of ours: there is none for the architecture.
+func Entered() (role Role, page *Page, happening Event, linked bool) {
+	return None, nil, Event{}, false
+}
+
+// Environ has nothing better than package os.
+func Environ() (env []string, ok bool) { return nil, false }
+
+// Found says that nothing was noted.
+func Found() (Inherited, bool) { return Inherited{}, false }

@@ -1,0 +1,225 @@
+package waiting
+
+import (
+	"bytes"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// RoleSession is the hidden first argument of a session that certainly has no front.
+const RoleSession = "__session"
+
+// Role is what a process has become before its runtime started.
+type Role uint8
+
+// The roles.
+const (
+	None       Role = iota // an ordinary program
+	Starter                // it prepares the server's start
+	Supervisor             // it ends the session, or serves the container engine
+	Anchor                 // it ends the session that the supervisor has not ended
+)
+
+// Inherited is what a process inherits and a Go runtime changes: the signals that were blocked and ignored, with bit n-1 for
+// signal n, and the limit of open files.
+type Inherited struct{ Mask, Ignored, Files, MostFiles uint64 }
+
+// Event is what made the supervisor start its runtime.
+type Event struct {
+	Kind Kind
+	// Signal is that of BySignal.
+	Signal unix.Signal
+}
+
+// Kind is the kind of an Event.
+type Kind uint8
+
+// The kinds.
+const (
+	BySignal  Kind = 1 + iota // a signal that ends
+	ByAnchor                  // the anchor is gone
+	ByParent                  // the process that has started the anchor is gone
+	ByGateway                 // the gateway behind a launcher is gone
+	ByStdin                   // standard input was closed
+	ByStdout                  // nobody reads standard output
+	ByServer                  // the server has ended
+	ByClient                  // a client of the container engine connects
+	ByExec                    // the server could not be executed (Page.Failure)
+	ByStarter                 // the starter was killed
+)
+
+// SetRecord puts the session's record into the page, beside the one before: the starter may be killed at any moment. The error
+// says that it does not fit.
+func (p *Page) SetRecord(b []byte) error {
+	at, size := p.where()
+	if at += size; at-size >= len(b) {
+		at = 0
+	}
+	if at+len(b) > len(p.record) {
+		return fmt.Errorf("keep the record in memory: %w", unix.E2BIG)
+	}
+	copy(p.record[at:], b)
+	atomic.StoreUint64(&p.recorded, uint64(at)<<32|uint64(len(b)))
+	return nil
+}
+
+// Record is what SetRecord has put into the page; nil if nothing was.
+func (p *Page) Record() []byte {
+	at, size := p.where()
+	if size == 0 || at+size > len(p.record) {
+		return nil
+	}
+	return p.record[at : at+size]
+}
+
+func (p *Page) where() (at, size int) { return int(p.recorded >> 32), int(uint32(p.recorded)) }
+
+// Start is what the supervisor needs to execute the server.
+type Start struct {
+	// Path is the program, and Words where its command begins in the command line.
+	Path  string
+	Words int
+	// Drop are beginnings of variables that the server does not get, and Add those that it gets.
+	Drop, Add []string
+	// Leaf is the leaf's directory, Kill its cgroup.kill, open for writing, Listener the socket for clients of the container
+	// engine, and Gateway the pidfd of a gateway behind a launcher; -1 without.
+	Leaf, Kill, Listener, Gateway int
+	// Foreign are the pids of children that the anchor had before the session.
+	Foreign []int
+	// Files are the paths of the leaf, if there is one, and of the record's files. They go with the session.
+	Files []string
+	// MustMove says that the server is not to start outside of its leaf.
+	MustMove bool
+	// Longest is how long the end of the session may take.
+	Longest time.Duration
+}
+
+// SetStart fills the page, and has the supervisor execute the server.
+func (p *Page) SetStart(s Start) error {
+	for _, text := range []struct {
+		to   []byte
+		from []string
+	}{{p.path[:], []string{s.Path}}, {p.drop[:], s.Drop}, {p.add[:], s.Add}, {p.files[:], s.Files}} {
+		if !join(text.to, text.from) {
+			return fmt.Errorf("start %s: its path or environment is too long: %w", s.Path, unix.E2BIG)
+		}
+	}
+	p.words = int64(s.Words)
+	p.leafFD, p.killFD, p.listenFD, p.gatewayFD = int64(s.Leaf), int64(s.Kill), int64(s.Listener), int64(s.Gateway)
+	p.mustMove = 0
+	if s.MustMove {
+		p.mustMove = 1
+	}
+	p.longest = s.Longest.Nanoseconds()
+	if len(s.Foreign) > len(p.foreign) {
+		p.manyForeign = 1
+	}
+	for i, pid := range s.Foreign[:min(len(s.Foreign), len(p.foreign))] {
+		p.foreign[i] = int64(pid)
+	}
+	p.ready = 1
+	return unix.Kill(int(p.supervisor), unix.SIGCHLD)
+}
+
+// SetLock tells the descriptor of the locked record. It is the supervisor's as soon as the starter has it: from then on the record
+// is there.
+func (p *Page) SetLock(fd int) { p.lockFD = int64(fd) }
+
+// join writes texts that each end with a zero byte, and an empty one as the last.
+func join(to []byte, texts []string) bool {
+	for _, text := range texts {
+		if len(text)+2 > len(to) {
+			return false
+		}
+		copy(to, text)
+		to[len(text)] = 0
+		to = to[len(text)+1:]
+	}
+	to[0] = 0
+	return true
+}
+
+// AwaitServer waits until the server was started, and returns its pid.
+func (p *Page) AwaitServer() int {
+	for p.spawned == 0 {
+		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&p.spawned)), 0, 0, 0, 0, 0)
+	}
+	return int(p.server)
+}
+
+// KeepOnly closes all descriptors of the supervisor that it does not need, and those of the starter, which must exit then.
+func (p *Page) KeepOnly(list func() []int) {
+	for _, fd := range list() {
+		switch int64(fd) {
+		case 0, 1, 2, p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD, p.lockFD, p.leafFD, p.killFD, p.listenFD:
+		default:
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// Server is the server's pid, 0 before its start. status is its wait status once it has ended.
+func (p *Page) Server() (pid int, status unix.WaitStatus, ended bool) {
+	return int(p.server), unix.WaitStatus(p.status), p.reaped != 0
+}
+
+// Failure is why the server could not be executed, and unmoved why it is not in its leaf; nil if it could, or is.
+func (p *Page) Failure() (failed, unmoved error) {
+	if p.errno != 0 {
+		failed = unix.Errno(p.errno)
+	}
+	if p.unmoved != 0 {
+		unmoved = unix.Errno(p.unmoved)
+	}
+	return failed, unmoved
+}
+
+// Pids are those of the processes of the session, and of the one that has started the anchor.
+func (p *Page) Pids() (anchor, supervisor, parent int) {
+	return int(p.anchor), int(p.supervisor), int(p.parent)
+}
+
+// Descriptors of the supervisor, each -1 where there is none.
+func (p *Page) Descriptors() (parent, gateway, anchor, lock, listener int) {
+	return int(p.parentFD), int(p.gatewayFD), int(p.anchorFD), int(p.lockFD), int(p.listenFD)
+}
+
+// Closed reports whether a standard stream was not open when the session began.
+func (p *Page) Closed(fd int) bool { return p.closed>>uint(fd)&1 != 0 }
+
+// Terminal says that a person started the session in the foreground of a terminal.
+func (p *Page) Terminal() bool { return p.terminal != 0 }
+
+// Path is the program that was to be executed.
+func (p *Page) Path() string {
+	n := bytes.IndexByte(p.path[:], 0)
+	return string(p.path[:max(n, 0)])
+}
+
+// Ignored are those of SIGHUP, SIGINT and SIGQUIT that were ignored when the session began, with bit n-1 for signal n.
+func (p *Page) Ignored() uint64 { return p.ignored }
+
+// Begun says that the session is to end: the anchor gives the supervisor its time from now on.
+func (p *Page) Begun() {
+	if p.asked != 0 {
+		return
+	}
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) == nil {
+		p.asked = now.Nano()
+		_ = unix.Kill(int(p.anchor), unix.SIGCHLD)
+	}
+}
+
+// Listening says that signals are heard again: the anchor may pass on what it has held meanwhile.
+func (p *Page) Listening() {
+	p.listening = 1
+	_ = unix.Kill(int(p.anchor), unix.SIGCHLD)
+}
+
+// Finish says that the session is over, with the code that the anchor exits with.
+func (p *Page) Finish(code int) { p.code, p.done = int64(code), 1 }

@@ -1,0 +1,100 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+)
+
+// contain makes the cgroup leaf, with its limits. Where it cannot have those here, systemd may give us a cgroup where it can.
+func (t *tree) contain() error {
+	made, limited := t.makeLeaf(cgroup.Current())
+	if limited != nil && !errors.Is(limited, cgroup.ErrBound) {
+		dir, err := t.enterScope()
+		if err == nil {
+			t.dropLeaf()
+			made, limited = t.makeLeaf(dir, nil)
+		} else {
+			limited = fmt.Errorf("%w; %w; %s", limited, err, limitsCure)
+		}
+	}
+	switch {
+	case limited != nil && t.opts.Require:
+		return fmt.Errorf("%w: %w", errRequiredLimits, limited)
+	case made != nil && t.opts.Cgroup == CgroupRequire:
+		return fmt.Errorf("%w: %w", errRequired, made)
+	case made != nil && t.opts.Cgroup != CgroupOff:
+		t.degrade(made)
+	}
+	if limited != nil {
+		t.log.Warn().Msg(limited.Error())
+	}
+	return nil
+}
+
+// makeLeaf makes the leaf below dir, unless no such cgroup was found, and sets its limits. The errors say why there is no leaf, and
+// why not all limits are set.
+func (t *tree) makeLeaf(dir string, notFound error) (made, limited error) {
+	switch made = canMove(); {
+	case t.opts.Cgroup == CgroupOff:
+		made = errOff
+	case notFound != nil:
+		made = notFound
+	case made == nil:
+		t.scope.Leaf, made = cgroup.Create(dir, leafName(t.hand.id))
+	}
+	if made != nil {
+		if len(t.opts.Limits) > 0 {
+			limited = fmt.Errorf("%w: %w", cgroup.ErrLimits, made)
+		}
+		return made, limited
+	}
+	if t.killFD = t.scope.Leaf.OpenKill(); t.killFD < 0 {
+		t.dropLeaf()
+		return errNoKill, nil
+	}
+	t.record.Cgroup = t.scope.Leaf.Dir
+	if len(t.opts.Limits) > 0 {
+		limited = t.scope.Leaf.Limit(t.opts.Limits)
+	}
+	return nil, limited
+}
+
+// canMove reports why no process can be made in a leaf: the kernel or a filter of system calls refuses clone3(2). Asked for
+// nothing, it says EINVAL where it is there.
+func canMove() error {
+	if _, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0); errno != unix.EINVAL {
+		return fmt.Errorf("make a process in a cgroup: clone3: %w", errno)
+	}
+	return nil
+}
+
+var (
+	// errRequired says that the cgroup that the user requires cannot be made, and errOff that the user wants none.
+	errRequired = errors.New("--cgroup=require")
+	errOff      = errors.New("--cgroup=off")
+	// errNoKill says that the kernel does not kill a cgroup as a whole.
+	errNoKill = errors.New("cgroups have no cgroup.kill (Linux 5.14)")
+	// errRequiredLimits says that limits that the user requires cannot be had.
+	errRequiredLimits = errors.New("--limits=require")
+)
+
+// degrade reports that the containment is weaker than it could be.
+func (c *common) degrade(why error) {
+	c.log.Debug().Str("why", why.Error()).Msg("containment degraded")
+}
+
+// leafName is the name of a session's cgroup.
+func leafName(id string) string { return cgroup.Prefix + id }
+
+// dropLeaf gives up the leaf, because the server is not in it.
+func (t *tree) dropLeaf() {
+	if t.scope.Leaf = t.removeLeaf(nil); t.scope.Leaf != nil {
+		t.leafLeft = true
+		t.scope.Leaf.Close()
+		t.scope.Leaf = nil
+	}
+}

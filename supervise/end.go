@@ -1,0 +1,208 @@
+package supervise
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/engine/keeper"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
+	"mcp-tether/internal/waiting"
+)
+
+// End ends the session of a page, and returns the exit code. The supervisor calls it when something has happened, and the anchor
+// when the supervisor has not ended the session. For a client of the container engine the supervisor goes on first. No step
+// may be fatal: it works without the log file, the record or the engine. Call it on the locked main thread.
+func End(page *waiting.Page, role waiting.Role, ev waiting.Event) (int, error) {
+	s, known := restored(page)
+	s.openLog()
+	t := s.newTree()
+	s.code = ExitFailure
+	if role == waiting.Anchor {
+		s.hand.supervisor, s.hand.anchor = os.Getpid(), 0
+		s.hand.parentFD, s.hand.gatewayFD, s.hand.anchorFD = -1, -1, -1
+		// A tracer may hold the dead supervisor.
+		t.scope.Foreign = append(slices.Clip(s.foreign), s.record.Supervisor)
+		t.scope.Root = os.Getpid()
+	}
+	if err := s.listen(); err != nil {
+		s.log.Error().Err(err).Msg("signals are not seen")
+	}
+	if role == waiting.Supervisor {
+		page.Listening()
+	}
+	if known {
+		s.reopen(role)
+	}
+	err := s.begin(role, ev)
+	s.loop()
+	s.reclaim(role)
+	code := s.finish()
+	page.Finish(code)
+	return code, err
+}
+
+// restored makes the session from what the starter has put into the page. known is false if it was killed before.
+func restored(page *waiting.Page) (s *Session, known bool) {
+	k := kept{Options: Defaults()}
+	err := json.Unmarshal(page.Record(), &k)
+	h := handOf(page)
+	h.id = k.Record.ID
+	s = newSession(k.Options, h)
+	s.record, s.foreign, s.sweeper = k.Record, k.Foreign, k.Sweeper
+	s.started = k.Record.Started
+	return s, err == nil && session.ValidID(h.id)
+}
+
+// reopen takes the record, the leaf and the engine of the session.
+func (s *Session) reopen(role waiting.Role) {
+	t := s.tree
+	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+	if err != nil {
+		s.log.Debug().Err(err).Msg("no directory of records")
+	}
+	_, _, _, lock, listener := s.hand.page.Descriptors()
+	pid, _, _ := s.hand.page.Server()
+	// A starter that was killed has told no descriptor: what it has on disk is ours all the same, and we hold its lock.
+	if role == waiting.Supervisor && (lock >= 0 || pid == 0) && dir != nil {
+		s.lease = dir.Adopt(s.hand.id, lock)
+	} else if dir != nil {
+		s.takeRecord(dir)
+	}
+	t.findLeaf()
+	if s.opts.Containers == ContainersOff || s.record.Socket == "" {
+		return
+	}
+	if role == waiting.Supervisor {
+		t.adoptEngine(dir, listener)
+	} else {
+		t.engine = keeper.Recover(s.keeping(), &s.record, dir)
+	}
+}
+
+// takeRecord takes over the record, so that it goes with the session. Another process may hold its lock for a moment, to look
+// whether the session lives.
+func (s *Session) takeRecord(dir *session.Directory) {
+	lease, err := dir.Take(s.hand.id)
+	if s.lease = lease; err != nil {
+		s.log.Warn().Err(err).Msg("session record not taken over")
+	}
+}
+
+// reclaim tries once more to take the record of a killed supervisor: a child of it may have held the lock.
+func (s *Session) reclaim(role waiting.Role) {
+	if role == waiting.Anchor && s.lease == nil && session.ValidID(s.hand.id) {
+		if dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")); err == nil {
+			s.takeRecord(dir)
+		}
+	}
+}
+
+// findLeaf opens the leaf that the record names, or the one of this session below our own cgroup.
+func (t *tree) findLeaf() {
+	dir := t.record.Cgroup
+	if path.Base(dir) != leafName(t.hand.id) {
+		own, err := cgroup.Current()
+		if err != nil {
+			return
+		}
+		dir = own + "/" + leafName(t.hand.id)
+	}
+	if leaf, err := cgroup.Open(dir); err == nil {
+		t.scope.Leaf, t.record.Cgroup = leaf, dir
+	}
+}
+
+// begin starts what has brought the runtime here. The error says why the server could not be started.
+func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
+	t, page := s.tree, s.hand.page
+	pid, status, ended := page.Server()
+	t.started = pid
+	if t.server = pid; ended {
+		t.noteServer(pid, status)
+	}
+	s.watchOwners()
+	failed, unmoved := page.Failure()
+	if unmoved != nil && failed == nil {
+		s.degrade(unmoved)
+	}
+	switch {
+	case failed != nil:
+		s.cause = session.CauseStart
+		t.server = 0
+		if unmoved != nil && errors.Is(failed, unmoved) {
+			failed = fmt.Errorf("%w: %w", errRequired, failed)
+		}
+		err = failedStart(page.Path(), failed)
+		s.code = startCode(err)
+	case pid == 0 && ev.Kind == waiting.BySignal:
+		s.code = 128 + int(ev.Signal)
+	}
+	if !s.hand.terminal && role == waiting.Supervisor {
+		s.watchStreams()
+	}
+	switch ev.Kind {
+	case waiting.BySignal:
+		s.onEnding(ev.Signal)
+	case waiting.ByAnchor:
+		s.request(teardown.OwnerGone, session.CauseAnchor)
+	case waiting.ByParent, waiting.ByGateway:
+		s.request(teardown.OwnerGone, session.CauseGateway)
+	case waiting.ByStdin:
+		s.request(teardown.StdinClosed, session.CauseStdin)
+	case waiting.ByStdout:
+		s.request(teardown.OwnerGone, session.CauseStdout)
+	case waiting.ByClient:
+		t.serveEngine()
+	case waiting.ByServer:
+		s.onServerExit()
+		t.step(teardown.ServerExited)
+	case waiting.ByExec, waiting.ByStarter:
+		s.cause = session.CauseStart
+		t.step(teardown.OwnerGone)
+	default:
+		s.request(teardown.OwnerGone, session.CauseSupervisor)
+	}
+	if ev.Kind == waiting.ByStarter {
+		err = errors.New("the process that starts the server was killed: nothing was started")
+	}
+	s.onChildren(true)
+	return err
+}
+
+// watchOwners watches for the end of the processes whose end ends the session.
+func (s *Session) watchOwners() {
+	for _, o := range []struct {
+		as source
+		fd int
+	}{{parent, s.hand.parentFD}, {gateway, s.hand.gatewayFD}, {anchor, s.hand.anchorFD}} {
+		if o.fd >= 0 {
+			s.polled.add(o.as, o.fd, unix.POLLIN)
+		}
+	}
+}
+
+// findOwners finds out who has started the session. The error says that the gateway is gone.
+func (s *Session) findOwners() error {
+	up, err := s.reader.Stat(s.hand.parent)
+	if err == nil {
+		s.record.Parent, s.record.Gateway, s.record.GatewayComm = up.ID, up.ID, up.Comm
+	}
+	g, behind, err := s.reader.WatchGateway(s.hand.parent)
+	if errors.Is(err, proc.ErrGone) {
+		return errors.New("gateway ended while its session started: nothing was started")
+	}
+	if behind {
+		s.record.Gateway, s.record.GatewayComm = g.ID, g.Comm
+		s.hand.gatewayFD = g.FD
+	}
+	return nil
+}
