@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"os"
-	"slices"
 	"time"
 
 	"mcp-tether/internal/proc"
@@ -90,32 +89,6 @@ func (s *Session) writeRecord(state string) {
 		pause = endingPause
 	}
 	s.rewriteAt = time.Now().Add(pause)
-}
-
-// maxKept bounds how many processes to keep the record names.
-const maxKept = 100
-
-// noteKept puts processes that are kept into the record, before those of earlier looks, and reports whether one is new
-// there. They are for the anchor of a killed supervisor: nothing may show any more that a process is to be kept.
-func (c *common) noteKept(kept []proc.Stat) (news bool) {
-	if len(kept) == 0 {
-		return false
-	}
-	var all []proc.ID
-	for _, p := range kept[:min(len(kept), maxKept)] {
-		all = append(all, p.ID)
-	}
-	was := c.record.Kept
-	for _, id := range was {
-		if !slices.Contains(all, id) {
-			all = append(all, id)
-		}
-	}
-	if len(all) == len(was) {
-		return false
-	}
-	c.record.Kept = all[:min(len(all), maxKept)]
-	return true
 }
 
 // identity is zero for a process that cannot be read, because a pid alone proves nothing.

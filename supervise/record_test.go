@@ -61,39 +61,6 @@ func TestRecordIsWrittenOnceThereIsRoom(t *testing.T) {
 	}
 }
 
-// The record names what the last look has found to keep, then what earlier ones have, and no more than maxKept of all. A
-// look with nothing new changes nothing.
-func TestRecordNamesTheKept(t *testing.T) {
-	looks := func(from, to int) (out []proc.Stat) {
-		for pid := from; pid < to; pid++ {
-			out = append(out, proc.Stat{ID: proc.ID{PID: pid, Start: 1}})
-		}
-		return out
-	}
-	c := &common{}
-	for i, look := range []struct {
-		from, to    int
-		news        bool
-		first, size int
-	}{
-		{0, 0, false, 0, 0},
-		{1, 3, true, 1, 2},
-		{2, 3, false, 1, 2},
-		{2, 4, true, 2, 3},
-		{0, 0, false, 2, 3},
-		{9, maxKept + 8, true, 9, maxKept},
-		{9, maxKept + 20, true, 9, maxKept},
-		{9, maxKept + 30, false, 9, maxKept},
-	} {
-		if news := c.noteKept(looks(look.from, look.to)); news != look.news {
-			t.Errorf("look %d: news %v, want %v", i, news, look.news)
-		}
-		if got := c.record.Kept; len(got) != look.size || len(got) > 0 && got[0].PID != look.first {
-			t.Errorf("look %d: the record names %v, want %d from %d on", i, got, look.size, look.first)
-		}
-	}
-}
-
 // recorded is a session that has a lease, in a directory of its own.
 func recorded(t *testing.T) *Session {
 	t.Helper()

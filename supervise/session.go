@@ -64,7 +64,7 @@ func (s *Session) watchStreams() {
 func (s *Session) loop() {
 	for {
 		// Before the tree is closed: the removal of its containers may take a while.
-		if state := s.state(); s.tree.keepsMore() || state != s.record.State {
+		if state := s.state(); state != s.record.State {
 			s.writeRecord(state)
 		}
 		if s.tree.machine.State == teardown.Done {

@@ -130,11 +130,6 @@ func (t *tree) explained() bool {
 	return err == nil && len(members) == 0 && !t.scope.Unseen() && len(kept)+t.others()+t.scope.Dead() > 0
 }
 
-// keepsMore notes what the last look of a teardown has found to keep, and reports whether the record has yet to tell of it.
-func (t *tree) keepsMore() bool {
-	return t != nil && t.machine.State >= teardown.Ending && t.noteKept(t.scope.Kept())
-}
-
 // others counts the processes that do not belong to the session: those that the last look has found, and those that it
 // cannot see (hidepid). One that has ended explains nothing that is left.
 func (t *tree) others() int {

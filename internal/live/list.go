@@ -41,7 +41,6 @@ func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
 			case err != nil:
 				note("session " + id + ": " + err.Error())
 			case alive:
-				rec.Kept = nil // It is there for the anchor of a killed supervisor.
 				out = append(out, measure(&r, rec, dir, now))
 			}
 		}

@@ -39,8 +39,6 @@ type Record struct {
 	Socket        string `json:"socket,omitempty"`
 	// Keep are the patterns of --keep.
 	Keep []string `json:"keep,omitempty"`
-	// Kept are processes that the session has decided to keep: they may not look so any more.
-	Kept []proc.ID `json:"kept,omitempty"`
 	// Key is that of --exclusive.
 	Key string `json:"key,omitempty"`
 	// Share is the place of the host of a shared server; "" for any other.

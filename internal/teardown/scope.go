@@ -53,8 +53,6 @@ type look struct {
 	below, foreign map[int]bool
 	// helpers are the sessions (setsid(2)) of Root's helpers.
 	helpers map[int]bool
-	// kept are the living processes to keep.
-	kept []proc.Stat
 	// dead counts Root's children that had ended.
 	dead int
 }
@@ -85,7 +83,6 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 		case other:
 		}
 	}
-	s.last.kept = kept
 	return members, kept, errors.Join(err, lerr)
 }
 
@@ -177,16 +174,6 @@ func (s *Scope) remember(id proc.ID) {
 		s.kept = map[proc.ID]bool{}
 	}
 	s.kept[id] = true
-}
-
-// Kept lists the processes to keep that the last look has found.
-func (s *Scope) Kept() []proc.Stat { return s.last.kept }
-
-// Spare keeps the processes that another process of ours has decided to keep. One that is gone does no harm.
-func (s *Scope) Spare(decided []proc.ID) {
-	for _, id := range decided {
-		s.remember(id)
-	}
 }
 
 // isForeign reports whether a process was there before the session, or was seen below one that is not the session's.

@@ -100,24 +100,6 @@ func TestKeepPatterns(t *testing.T) {
 	}
 }
 
-// Another process of ours has decided what to keep. The same number with another start time is another process.
-func TestSparedIsKept(t *testing.T) {
-	k := start(t, "nest", 2)
-	var r proc.Reader
-	st, err := r.Stat(k.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := own(t)
-	s.Spare([]proc.ID{{PID: st.PID, Start: st.Start + 1}})
-	s.expect(t, "another start time", k.PIDs, nil)
-	s.Spare([]proc.ID{st.ID})
-	s.expect(t, "spared", nil, k.PIDs)
-	if got := s.Kept(); len(got) != 2 {
-		t.Errorf("the last look has kept %v", got)
-	}
-}
-
 func TestForeignIsNeitherMemberNorKept(t *testing.T) {
 	s := own(t)
 	foreign, ours := start(t, "nest", 2), start(t, "nest", 2)
