@@ -116,7 +116,11 @@ func (t *tree) findLeaf() {
 		}
 		dir = own + "/" + leafName(t.hand.id)
 	}
-	if leaf, err := cgroup.Open(dir); err == nil {
+	leaf, err := cgroup.Open(dir)
+	if err != nil {
+		leaf, err = cgroup.Open(dir) // A transient error must not lose the leaf.
+	}
+	if err == nil {
 		t.scope.Leaf, t.record.Cgroup = leaf, dir
 	}
 }

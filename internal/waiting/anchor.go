@@ -23,7 +23,7 @@ func (p *Page) watch() {
 	due, killed, ended, held := int64(0), false, false, uintptr(0)
 	for !ended {
 		at.wait(p.next(at, due))
-		for sig := p.take(at); sig != 0; sig = p.take(at) {
+		for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
 			switch {
 			case sig == uintptr(unix.SIGCHLD):
 				ended = p.collect(at) || ended

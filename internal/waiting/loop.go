@@ -98,6 +98,20 @@ func (p *Page) take(at *room) uintptr {
 	return uintptr(at.signal.Signo)
 }
 
+// takeNext is take, and takes no more than a few in a turn: a flood is not to hide what else has happened.
+//
+//go:nosplit
+//go:norace
+func (p *Page) takeNext(at *room, taken int) uintptr {
+	if taken >= fewSignals {
+		return 0
+	}
+	return p.take(at)
+}
+
+// fewSignals is how many signals are taken in a turn.
+const fewSignals = 64
+
 // fromKernel is SI_KERNEL (sigaction(2)): no process has sent the signal.
 const fromKernel = 0x80
 

@@ -81,7 +81,7 @@ func (p *Page) begin() {
 //go:nosplit
 //go:norace
 func (p *Page) event(at *room) (why, what uintptr) {
-	for sig := p.take(at); sig != 0; sig = p.take(at) {
+	for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
 		switch {
 		case ends(sig):
 			if p.heard = int64(sig); why == 0 {
