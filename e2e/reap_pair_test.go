@@ -139,7 +139,13 @@ func TestReapForkingTree(t *testing.T) {
 	s.WaitReady()
 	other := startInnocent(t, 0)
 	killPair(t, s.PID)
-	r := operator.reap(t, 0, "--kill")
+	r := operator.reap(t, -1, "--kill")
+	for n := 0; r.code == 2 && n < 10; n++ {
+		r = operator.reap(t, -1, "--kill") // A process that is just forking may be unknown to a pass, which says so.
+	}
+	if r.code != 0 {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
 	s.swept()
 	other.wantAlive(t, "the sweep")
 	if t.Failed() {
