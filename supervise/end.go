@@ -18,33 +18,35 @@ import (
 	"mcp-tether/internal/waiting"
 )
 
-// End ends the session of a page, and returns the exit code. The supervisor calls it when something has happened, and the anchor
-// when the supervisor has not ended the session. For a client of the container engine the supervisor goes on first. No step
+// End ends the session of a page, and returns the exit code. The supervisor calls it when something has happened, and a child of
+// the anchor when the supervisor has not ended the session. For a client of the container engine the supervisor goes on first. No step
 // may be fatal: it works without the log file, the record or the engine. Call it on the locked main thread.
 func End(page *waiting.Page, role waiting.Role, ev waiting.Event) (int, error) {
 	s, known := restored(page)
 	s.openLog()
 	t := s.newTree()
 	s.code = ExitFailure
-	if role == waiting.Anchor {
-		s.hand.supervisor, s.hand.anchor = os.Getpid(), 0
+	if role == waiting.Recovery {
+		s.recovers = true
+		s.hand.supervisor = os.Getpid()
 		s.hand.parentFD, s.hand.gatewayFD, s.hand.anchorFD = -1, -1, -1
-		// A tracer may hold the dead supervisor.
+		// A tracer may hold the dead supervisor. All orphans have fallen to the anchor, which waits for them.
 		t.scope.Foreign = append(slices.Clip(s.foreign), s.record.Supervisor)
-		t.scope.Root = os.Getpid()
+		t.scope.Root = s.hand.anchor
 	}
 	if err := s.listen(); err != nil {
 		s.log.Error().Err(err).Msg("signals are not seen")
 	}
-	if role == waiting.Supervisor {
-		page.Listening()
-	}
+	page.Listening()
 	if known {
 		s.reopen(role)
 	}
 	err := s.begin(role, ev)
 	s.loop()
 	s.reclaim(role)
+	if _, status, ended := page.Server(); ended && s.recovers {
+		s.code = proc.ExitCode(status)
+	}
 	code := s.finish()
 	page.Finish(code)
 	return code, err
@@ -99,7 +101,7 @@ func (s *Session) takeRecord(dir *session.Directory) {
 
 // reclaim tries once more to take the record of a killed supervisor: a child of it may have held the lock.
 func (s *Session) reclaim(role waiting.Role) {
-	if role == waiting.Anchor && s.lease == nil && session.ValidID(s.hand.id) {
+	if role == waiting.Recovery && s.lease == nil && session.ValidID(s.hand.id) {
 		if dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")); err == nil {
 			s.takeRecord(dir)
 		}
@@ -132,6 +134,9 @@ func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
 	t.started = pid
 	if t.server = pid; ended {
 		t.noteServer(pid, status)
+	}
+	if s.recovers {
+		t.server = 0 // It is the anchor's child.
 	}
 	s.watchOwners()
 	failed, unmoved := page.Failure()

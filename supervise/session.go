@@ -23,6 +23,8 @@ type Session struct {
 	// holdsStreams says that standard input and output are the gateway's. The anchor has let go of them.
 	holdsStreams bool
 	tree         *tree // nil before the server's start
+	// recovers says that the tree is the anchor's, in whose place this process ends it.
+	recovers bool
 }
 
 // newSession makes a session that has not begun.
@@ -148,6 +150,7 @@ func (s *Session) onChildren(look bool) {
 		}
 		t.noteServer(pid, ws)
 	})
+	left = left || s.recovers
 	if err != nil {
 		s.log.Warn().Err(err).Msg("children cannot be waited for")
 	}

@@ -29,7 +29,7 @@ func Main(args []string) int {
 	case waiting.Starter:
 		own := append([]string{args[0], "run"}, args[2:]...)
 		return command(own, &role{page: page})
-	case waiting.Supervisor, waiting.Anchor:
+	case waiting.Supervisor, waiting.Recovery:
 		return exit(supervise.End(page, part, happening))
 	case waiting.None:
 	}

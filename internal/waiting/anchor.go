@@ -9,7 +9,7 @@ import (
 )
 
 // watch is the anchor. A signal that ends would kill a supervisor whose runtime is starting, or be lost in that moment: it is held
-// until the runtime hears it. watch returns when the supervisor has not ended the session, and the anchor's runtime is to end it.
+// until the runtime hears it. watch returns when the supervisor has not ended the session, and another process is to end it.
 //
 //go:nosplit
 //go:norace
@@ -32,7 +32,7 @@ func (p *Page) watch() {
 					held = sig
 				}
 				if !ends(sig) || p.jumping == 0 || p.listening != 0 {
-					call(unix.SYS_KILL, uintptr(p.supervisor), sig, 0, 0, 0, 0)
+					tell(p.supervisor, sig)
 				}
 			}
 			if ends(sig) && p.asked == 0 {
@@ -41,7 +41,7 @@ func (p *Page) watch() {
 		}
 		if held != 0 && p.listening != 0 {
 			if p.heard == 0 {
-				call(unix.SYS_KILL, uintptr(p.supervisor), held, 0, 0, 0, 0)
+				tell(p.supervisor, held)
 			}
 			held = 0
 		}
@@ -64,9 +64,29 @@ func (p *Page) watch() {
 			break
 		}
 		killed, due = true, at.now()+dying
-		call(unix.SYS_KILL, uintptr(p.supervisor), uintptr(unix.SIGKILL), 0, 0, 0, 0)
+		tell(p.supervisor, uintptr(unix.SIGKILL))
 	}
 }
+
+// fork starts the process that ends the session in place of a dead supervisor. The anchor itself starts no runtime: a signal would
+// kill that before it hears any, and with it the last one that all orphans fall to. Whoever takes over may be killed as well, and
+// is replaced. The result is negative where that has happened too often.
+//
+//go:nosplit
+//go:norace
+func (p *Page) fork() int64 {
+	p.jumping, p.listening, p.heard, p.crashed, p.asked = 1, 0, 0, 0, 0
+	if p.takeovers++; p.takeovers <= maxTakeovers {
+		if s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); s >= 0 {
+			p.asked = p.anchorRoom.now()
+			return s
+		}
+	}
+	return -1
+}
+
+// maxTakeovers bounds how often a killed process is replaced.
+const maxTakeovers = 8
 
 // next is when the anchor is to look again: when it is due, or in a moment where it must ask for the parent.
 //
@@ -92,7 +112,7 @@ func (p *Page) parentGone() bool {
 		return false
 	}
 	p.orphaned = 1
-	call(unix.SYS_KILL, uintptr(p.supervisor), uintptr(unix.SIGCHLD), 0, 0, 0, 0)
+	tell(p.supervisor, uintptr(unix.SIGCHLD))
 	return true
 }
 

@@ -25,7 +25,7 @@
 //	             any other signal                                         it goes to the server
 //	             a child was stopped (the starter)                        it is continued
 //	anchor       the supervisor has ended, and has said that it is done   it exits with the same code
-//	             the supervisor has ended without that                    its runtime starts, and ends the session
+//	             the supervisor has ended without that                    it forks a process with a runtime, which ends the session
 //	             the supervisor was stopped                               it is continued
 //	             parent gone, a signal, or the supervisor has begun       the supervisor has until Page.Longest; then SIGKILL
 //	             any other signal                                         it goes to the supervisor

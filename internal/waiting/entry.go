@@ -204,12 +204,20 @@ func begin() {
 		}
 		return
 	}
-	p.supervisor = s
-	p.watch()
-	if !p.makeRoom(&p.anchorRoom, p.crashed != 0) {
-		p.giveUp()
+	for p.supervisor = s; ; p.supervisor = s {
+		p.watch()
+		if !p.makeRoom(&p.anchorRoom, p.crashed != 0) {
+			p.giveUp()
+		}
+		if s = p.fork(); s == 0 {
+			p.jump(Recovery, 0, 0)
+			return
+		}
+		if s < 0 {
+			p.makeRoom(&p.anchorRoom, true)
+			p.giveUp()
+		}
 	}
-	p.jump(Anchor, 0, 0)
 }
 
 // remember notes what the runtime is about to change.

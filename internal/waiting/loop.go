@@ -139,7 +139,7 @@ func (p *Page) resume(at *room, pid int64) {
 		return
 	}
 	if call(unix.SYS_WAITID, unix.P_PID, uintptr(pid), info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, 0, 0) == 0 && uint32(word(info)) != 0 {
-		call(unix.SYS_KILL, uintptr(pid), uintptr(unix.SIGCONT), 0, 0, 0, 0)
+		tell(pid, uintptr(unix.SIGCONT))
 	}
 }
 
@@ -164,6 +164,16 @@ func exit(code int64) {
 	call(unix.SYS_EXIT_GROUP, uintptr(code), 0, 0, 0, 0, 0)
 }
 
+// tell signals a process of ours, and tries twice: a transient error must not lose the signal.
+//
+//go:nosplit
+//go:norace
+func tell(pid int64, sig uintptr) {
+	if call(unix.SYS_KILL, uintptr(pid), sig, 0, 0, 0, 0) < 0 {
+		call(unix.SYS_KILL, uintptr(pid), sig, 0, 0, 0, 0)
+	}
+}
+
 // ask notes that the session is to end, and tells the anchor.
 //
 //go:nosplit
@@ -171,6 +181,6 @@ func exit(code int64) {
 func (p *Page) ask(at *room) {
 	if p.asked == 0 {
 		p.asked = at.now()
-		call(unix.SYS_KILL, uintptr(p.anchor), uintptr(unix.SIGCHLD), 0, 0, 0, 0)
+		tell(p.anchor, uintptr(unix.SIGCHLD))
 	}
 }

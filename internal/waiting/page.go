@@ -23,6 +23,8 @@ type Page struct {
 	orphaned int64
 	// done says that the session is over, and code is what to exit with.
 	done, code int64
+	// takeovers counts the processes that have taken over from a dead one.
+	takeovers int64
 	// crashed says that the supervisor has exited before that.
 	crashed int64
 

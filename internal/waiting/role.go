@@ -21,7 +21,7 @@ const (
 	None       Role = iota // an ordinary program
 	Starter                // it prepares the server's start
 	Supervisor             // it ends the session, or serves the container engine
-	Anchor                 // it ends the session that the supervisor has not ended
+	Recovery               // a child of the anchor, it ends the session that the supervisor has not ended
 )
 
 // Inherited is what a process inherits and a Go runtime changes: the signals that were blocked and ignored, with bit n-1 for

@@ -90,7 +90,7 @@ func (p *Page) event(at *room) (why, what uintptr) {
 		case sig == uintptr(unix.SIGCHLD):
 			p.children(at)
 		case p.server > 0 && p.reaped == 0 && p.passes(at):
-			call(unix.SYS_KILL, uintptr(p.server), sig, 0, 0, 0, 0)
+			tell(p.server, sig)
 		}
 	}
 	switch {
@@ -144,7 +144,7 @@ func (p *Page) endStarter() {
 	if p.starter <= 0 {
 		return
 	}
-	call(unix.SYS_KILL, uintptr(p.starter), uintptr(unix.SIGKILL), 0, 0, 0, 0)
+	tell(p.starter, uintptr(unix.SIGKILL))
 	for call(unix.SYS_WAIT4, uintptr(p.starter), 0, unix.WALL, 0, 0, 0) == -int64(unix.EINTR) {
 	}
 	p.starter = -1
