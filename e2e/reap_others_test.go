@@ -288,7 +288,7 @@ func TestReapHidesNothing(t *testing.T) {
 	}
 	for name, hide := range map[string]func(t *testing.T, id string) (undo func()){
 		// What a set-user-ID program is told is its caller's word, not root's.
-		"set-user-ID":    func(t *testing.T, id string) func() { return startClaim(t, id, mallory, "*:") },
+		"set-user-ID":    func(t *testing.T, id string) func() { return startClaim(t, id, mallory, "1") },
 		"another pid ns": func(t *testing.T, id string) func() { return startClaim(t, id, 0, "") },
 		"lock": func(t *testing.T, id string) func() {
 			ownDir(t, mallory, malloryDir)

@@ -68,10 +68,7 @@ func (h *machine) readTable() error {
 		if v := p.Env; v != nil {
 			marked.Session, marked.Gateway, marked.Keep, marked.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
 			marked.Script, marked.Project = v[4], path.Dir(v[5])
-			if marked.Session != "" {
-				patterns, ok := teardown.SplitKeep(v[6])
-				marked.Kept, marked.KeptUnclear = patterns, !ok
-			}
+			marked.Keeps = marked.Session != "" && v[6] != ""
 		}
 		marked.Unread = p.Env == nil && p.UID == h.UID && !p.Dead()
 		marked.Env = nil

@@ -14,7 +14,6 @@ import (
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/teardown"
 	"mcp-tether/internal/testkit"
 )
 
@@ -47,8 +46,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// The patterns of --keep come with the mark, and mean nothing without it.
-func TestGatherPatterns(t *testing.T) {
+// That a session keeps processes comes with its mark, and means nothing without it.
+func TestGatherKeeps(t *testing.T) {
 	start := func(env ...string) int {
 		cmd := exec.Command("sleep", "60")
 		cmd.Env = env
@@ -58,22 +57,15 @@ func TestGatherPatterns(t *testing.T) {
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		return cmd.Process.Pid
 	}
-	id, patterns := session.EnvID+"="+deadID, []string{"a*", `b:\c`}
-	want := map[int]process{
-		start(id):                          {},
-		start(id, session.EnvKept+"=a*"):   {KeptUnclear: true},
-		start(session.EnvKept + "=sleep:"): {},
-		start(id, session.EnvKept+"="+strings.Repeat("a:", 40<<10)):              {KeptUnclear: true},
-		start(id, session.EnvKept+"="+teardown.JoinKeep(patterns)):               {Kept: patterns},
-		start(session.EnvKept+"="+teardown.JoinKeep(patterns), "A=b", id, "C=d"): {Kept: patterns},
-	}
+	id, kept := session.EnvID+"="+deadID, session.EnvKept+"=1"
+	want := map[int]bool{start(id): false, start(kept): false, start(id, kept): true, start(kept, "A=b", id): true}
 	h, err := gather(t.TempDir(), Reach{None: true}, func(err error) { t.Log(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	for pid, w := range want {
-		if p := h.proc(pid); !slices.Equal(p.Kept, w.Kept) || p.KeptUnclear != w.KeptUnclear {
-			t.Errorf("%v: %q, %v", w, p.Kept, p.KeptUnclear)
+		if p := h.proc(pid); p.Keeps != w {
+			t.Errorf("%+v: keeps %t", p, p.Keeps)
 		}
 	}
 }

@@ -29,12 +29,11 @@ type index struct {
 	ancestors map[int]bool
 	// adopters are the processes that have adopted an orphan, by pid.
 	adopters map[int]bool
-	// kept are the processes that are marked to be kept or match the patterns of their mark, and all below them, by pid.
+	// kept are the processes that are marked to be kept or match the patterns of their session's record, and all below them, by pid.
 	kept map[int]bool
-	// keeps are the patterns that records and marks give for a session, and unclear the sessions with a mark or a record
-	// whose patterns cannot be read.
-	keeps   map[string][]string
-	unclear map[string]bool
+	// keeping are the sessions with --keep, or with a record that cannot be read. Without their record, nothing says what is to be
+	// kept of them.
+	keeping map[string]bool
 }
 
 // owned is a session id as one user knows it. What a user says of a session counts for that user's processes.
@@ -47,7 +46,7 @@ func newIndex(h *machine) *index {
 	x := &index{
 		h: h, byPID: map[int]*process{}, children: map[int][]*process{}, supervised: map[owned]bool{},
 		taken: map[proc.ID]bool{}, reported: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
-		adopters: map[int]bool{}, keeps: map[string][]string{}, unclear: map[string]bool{},
+		adopters: map[int]bool{}, keeping: map[string]bool{},
 	}
 	for i := range h.Procs {
 		x.byPID[h.Procs[i].PID] = &h.Procs[i]
@@ -59,45 +58,25 @@ func newIndex(h *machine) *index {
 			x.noteAdoption(up, p)
 		}
 	}
-	final := map[owned]bool{}
+	patterns := map[owned][]string{}
 	for _, s := range h.Sessions {
 		if s.Held || !s.Lease {
 			x.supervised[owned{s.Owner, s.ID}] = true
 		}
-		x.addKeep(s.ID, s.Keep)
-		if s.Unread != nil {
-			x.unclear[s.ID] = true
-		}
-		// Only a lock says nothing of what is to be kept.
-		final[owned{s.Owner, s.ID}] = s.Unread == nil && !s.Supervisor.Zero()
+		patterns[owned{s.Owner, s.ID}] = s.Keep
+		x.keeping[s.ID] = x.keeping[s.ID] || s.Unread != nil
 	}
 	for a := range x.line(x.byPID[h.Self]) {
 		x.ancestors[a.PID] = true
 	}
 	for i := range h.Procs {
 		p := &h.Procs[i]
-		patterns, said := p.Kept, final[owned{p.UID, p.Session}]
-		if said {
-			patterns = x.keeps[p.Session] // The environment may be anybody's who has read the id.
-		}
-		if p.Keep || teardown.KeptBy(patterns, p.Comm, p.Args) {
+		if p.Keep || teardown.KeptBy(patterns[owned{p.UID, p.Session}], p.Comm, p.Args) {
 			x.keepTree(p, x.kept)
 		}
-		x.addKeep(p.Session, patterns)
-		if p.KeptUnclear && !said {
-			x.unclear[p.Session] = true
-		}
+		x.keeping[p.Session] = x.keeping[p.Session] || p.Keeps
 	}
 	return x
-}
-
-// addKeep adds patterns to those of a session.
-func (x *index) addKeep(id string, patterns []string) {
-	for _, pattern := range patterns {
-		if !slices.Contains(x.keeps[id], pattern) {
-			x.keeps[id] = append(x.keeps[id], pattern)
-		}
-	}
 }
 
 // parent is the parent of a process, nil when it is not in the table. A parent is never younger than its child: a younger

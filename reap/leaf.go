@@ -45,13 +45,13 @@ func abandoned(l *cgroupLeaf) Finding {
 func (x *index) leaf(l *cgroupLeaf, tops []*process, doubt string) Finding {
 	f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
-	f.keep, f.inherited = x.keeps[l.ID], x.inherited(l.UID, l.ID)
+	f.inherited = x.inherited(l.UID, l.ID)
 	if doubt != "" {
 		f.Class, f.Advice = classSuspect, "not proven: look at it, and end it by hand if no process needs it"
 		f.Evidence = append(f.Evidence, doubt)
 	}
 	f.anyUser = l.UID == 0 // a root session may drop privileges
-	x.fill(&f, tops, scope{uid: l.UID, sessions: true, keep: f.keep})
+	x.fill(&f, tops, scope{uid: l.UID, sessions: true})
 	return f
 }
 
@@ -62,7 +62,7 @@ func (x *index) doubt(l *cgroupLeaf, tops []*process) string {
 	if len(tops) < len(l.PIDs) {
 		return "a member of it cannot be seen"
 	}
-	if x.unclear[l.ID] {
+	if x.keeping[l.ID] {
 		return keepUnclear
 	}
 	for _, p := range tops {

@@ -69,9 +69,8 @@ type process struct {
 	Script, Project string
 	// Keep says that the process is meant to stay (MCP_TETHER_KEEP).
 	Keep bool
-	// Kept are the patterns of its session's --keep. KeptUnclear says that there are some, and that they cannot be read.
-	Kept        []string
-	KeptUnclear bool
+	// Keeps says that its session keeps processes by their names (--keep).
+	Keeps bool
 }
 
 // stuck says that nothing is known of a process.

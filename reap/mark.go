@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/session"
 )
 
 // marks finds the processes whose environment names a session that no supervisor looks after, and a dead gateway.
@@ -140,41 +139,17 @@ func (x *index) mark(id string, marked []*process) (Finding, bool) {
 	f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is %s", g.PID, f.Gateway.State))
 	if f.Gateway.State != proc.Dead.String() || hidden {
 		f.Class, f.Advice = classSuspect, "its gateway is not known to be dead: end it by hand if you know better"
-	} else if why := x.outlived(f.UID, id); why != "" {
+	} else if x.keeping[id] {
 		f.Class, f.Advice = classSuspect, keepAdvice
-		f.Evidence = append(f.Evidence, why)
+		f.Evidence = append(f.Evidence, keepUnclear)
 	}
-	f.keep, f.inherited = x.keeps[id], x.inherited(f.UID, id)
-	x.fill(&f, marked, scope{uid: f.UID, sessions: true, keep: f.keep})
+	f.inherited = x.inherited(f.UID, id)
+	x.fill(&f, marked, scope{uid: f.UID, sessions: true})
 	return f, len(f.Members) > 0
 }
 
-// outlived says why a process with a session's mark may be meant to stay, although no pattern matches it; "" if it is
-// not. When a session has ended and its record is gone, all that is left of it is what it has kept. Such a process may
-// change its name, and what it starts may outlive it. As long as its leaf is there, the session has not ended.
-func (x *index) outlived(uid int, id string) string {
-	leaf := x.leafOf(uid, id)
-	switch {
-	case x.unclear[id]:
-		return keepUnclear
-	case len(x.keeps[id]) > 0 && (leaf == nil || len(leaf.PIDs) == 0 || x.isOver(uid, id)):
-		return "its session keeps processes (--keep): it may be one of them, or started by one"
-	}
-	return ""
-}
-
-// isOver reports whether the record of a session says that it has ended, although its leaf is in use.
-func (x *index) isOver(uid int, id string) bool {
-	for i := range x.h.Sessions {
-		if s := &x.h.Sessions[i]; s.ID == id && s.Owner == uid && s.State == session.StateKept {
-			return true
-		}
-	}
-	return false
-}
-
 const (
-	// keepUnclear is why nothing of a session is proven whose patterns are not known.
+	// keepUnclear is why nothing of a session with --keep is proven by its mark: what it has kept has that too.
 	keepUnclear = "its session may keep processes (--keep), and it is not known which"
 	keepAdvice  = "it may be meant to stay: end it by hand if no process needs it"
 )

@@ -249,7 +249,7 @@ func struck(h *machine, f Finding) []proc.ID {
 			up = next
 		}
 		for range maxClimb {
-			if p.Keep || matchesAny(f.keep, p) || matchesAny(p.Kept, p) {
+			if p.Keep || matchesAny(f.keep, p) {
 				return true
 			}
 			up := byPID[p.PPID]

@@ -31,7 +31,7 @@ func (x *index) records(r Rules) []Finding {
 }
 
 func (x *index) record(s *storedSession) (Finding, bool) {
-	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, stored: &s.Record, socket: s.Socket, keep: x.keeps[s.ID]}
+	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, stored: &s.Record, socket: s.Socket, keep: s.Keep}
 	f.Gateway = x.gateway(s.Gateway)
 	if s.Host.Boot != x.h.Boot && s.Host.Boot != "" {
 		f.Gateway.State = proc.Dead.String()
@@ -70,7 +70,7 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		x.spareOthers(&f, s, inside)
 		tops = append(tops, inside...)
 	}
-	if s.Supervisor.Zero() && x.unclear[s.ID] {
+	if s.Supervisor.Zero() && x.keeping[s.ID] {
 		// There is only a lock, or a record that cannot be read, so none says what is to be kept.
 		f.Class, f.Advice = classSuspect, keepAdvice
 		f.Evidence = append(f.Evidence, keepUnclear)

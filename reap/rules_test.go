@@ -138,7 +138,7 @@ func TestFindOtherNamespace(t *testing.T) {
 func TestFindSettled(t *testing.T) {
 	for name, pids := range map[string][]int{"in use": {10}, "empty": nil} {
 		h := table(t, "10 1 5 node s", "11 1 6 worker w")
-		keep(h, "chrome", 10, 11)
+		keep(h, 10, 11)
 		over := h.dead(10)
 		over.State, over.Keep = session.StateKept, []string{"chrome"}
 		inLeaf(h, pids...)
@@ -268,9 +268,14 @@ func TestFindRecord(t *testing.T) {
 			},
 			ended: []int{7, 8, 9, 10},
 		},
-		"patterns that cannot be read, beside a lock without a record": {
+		"patterns that nothing tells, beside a lock without a record": {
 			rows:  []string{"10 1 5 node s"},
-			given: func(h *machine) { h.dead(0).Supervisor = proc.ID{}; mark(h, 10); h.proc(10).KeptUnclear = true },
+			given: func(h *machine) { h.dead(0).Supervisor = proc.ID{}; keep(h, 10) },
+		},
+		"what no pattern of the record matches": {
+			rows:  []string{"10 1 5 chrome c", "11 10 6 renderer r", "12 1 7 worker w"},
+			given: func(h *machine) { h.dead(0).Keep = []string{"chrome"}; keep(h, 10, 11, 12) },
+			ended: []int{12},
 		},
 		"a root session that dropped privileges, in the recorded leaf": {
 			rows: []string{"10 1 5 node s", "11 1 6 postgres p"},
@@ -294,7 +299,7 @@ func TestFindMark(t *testing.T) {
 		},
 		"what a session kept that has ended": {
 			rows:  []string{"10 1 5 chrome c", "11 10 6 renderer r", "12 1 7 sh /opt/chrome", "13 1 8 sh sh"},
-			given: func(h *machine) { keep(h, "chrome", 10, 11, 12) },
+			given: func(h *machine) { keep(h, 10, 11, 12) },
 		},
 	})
 }
@@ -302,14 +307,9 @@ func TestFindMark(t *testing.T) {
 // What membership in the leaf proves, without a record.
 func TestFindCgroup(t *testing.T) {
 	testClass(t, classCgroup, map[string]ruleCase{
-		"patterns that cannot be read, in a leaf without a record": {
-			rows: []string{"10 1 5 node s", "11 10 6 chrome c"},
-			given: func(h *machine) {
-				keep(h, "chrome", 10)
-				mark(h, 11)
-				h.proc(11).KeptUnclear = true
-				inLeaf(h, 10, 11)
-			},
+		"patterns that nothing tells, in a leaf without a record": {
+			rows:  []string{"10 1 5 node s", "11 10 6 chrome c"},
+			given: func(h *machine) { keep(h, 10, 11); inLeaf(h, 10, 11) },
 		},
 	})
 }
@@ -401,20 +401,20 @@ func mark(h *machine, pid int) {
 	p.Session, p.Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}, Host: here}.String()
 }
 
-// keep marks processes as of a session with that pattern.
-func keep(h *machine, pattern string, pids ...int) {
+// keep marks processes as of a session that keeps some.
+func keep(h *machine, pids ...int) {
 	for _, pid := range pids {
 		mark(h, pid)
-		h.proc(pid).Kept = []string{pattern}
+		h.proc(pid).Keeps = true
 	}
 }
 
-// What a session has kept is not worth a word. What it may have kept is reported, and why.
+// What a session may have kept is reported, and why.
 func TestFindKeptByMark(t *testing.T) {
 	h := table(t, "10 1 5 chrome c", "11 10 6 renderer r", "12 1 7 worker w")
-	keep(h, "chrome", 10, 11, 12)
+	keep(h, 10, 11, 12)
 	found := find(h, modelRules())
-	if len(found) != 1 || found[0].Class != classSuspect || !slices.Equal(found[0].Members, []proc.ID{h.proc(12).ID}) ||
+	if len(found) != 1 || found[0].Class != classSuspect || !slices.Equal(found[0].Members, []proc.ID{h.proc(10).ID, h.proc(11).ID, h.proc(12).ID}) ||
 		found[0].Advice != keepAdvice || !strings.Contains(strings.Join(found[0].Evidence, ";"), "--keep") {
 		t.Errorf("%+v", found)
 	}

@@ -174,12 +174,12 @@ func (a *actor) underAnotherUser() bool {
 	return false
 }
 
-// isKept: meant to stay, as far as can be known: the mark, a pattern of the record or of its environment, or a living
-// parent with one of them.
+// isKept: meant to stay, as far as can be known: by KEEP, a pattern of the record, or --keep without one (a root session's members of other
+// users say nothing to root), or a living parent with one of them.
 func (w *world) isKept(s *wrapped, m *actor) bool {
 	for p := m; p != nil && !p.gone; p = p.parent {
 		named := s.pattern != "" && p.kept && p.Comm == "chrome"
-		if (p.Keep || named && len(p.Kept) > 0) && p.UID == m.UID && w.mine(p.UID) || named && s.rec != nil {
+		if (p.Keep || named && p.Keeps && p.UID == s.uid) && p.UID == m.UID && w.mine(p.UID) || named && s.rec != nil {
 			return true
 		}
 	}
@@ -196,7 +196,7 @@ func (w *world) proven(s *wrapped, m *actor) bool {
 		return s.rec.Lease && m.UID == s.uid && (marked || inLeaf || m == s.server)
 	}
 	gatewayDead := s.gateway.gone && !w.hidden[s.gateway.ID]
-	return marked && gatewayDead && !w.underWrapper(m) && s.pattern == "" || inLeaf && m.UID == s.uid && !w.wrapperIn(s)
+	return s.pattern == "" && (marked && gatewayDead && !w.underWrapper(m) || inLeaf && m.UID == s.uid && !w.wrapperIn(s))
 }
 
 func (w *world) underWrapper(m *actor) bool {

@@ -25,7 +25,7 @@ func (x *index) unwrapped(r Rules) []Finding {
 	)
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if x.spared(p) || !x.mine(p.UID) || isTether(p) {
+		if x.spared(p) || p.Keeps || !x.mine(p.UID) || isTether(p) {
 			continue
 		}
 		name, ok := x.serverOf(p, &r)
@@ -33,7 +33,7 @@ func (x *index) unwrapped(r Rules) []Finding {
 			continue
 		}
 		top := x.top(p, r)
-		if seen[top.PID] || x.spared(top) || x.tethered(top) || !x.h.Inside(top.PID) {
+		if seen[top.PID] || x.spared(top) || top.Keeps || x.tethered(top) || !x.h.Inside(top.PID) {
 			continue
 		}
 		seen[top.PID] = true

@@ -279,8 +279,8 @@ func (t *tree) variables() (drop, add []string) {
 	}
 	add = append(add, session.EnvID+"="+t.hand.id, session.EnvGateway+"="+proc.GlobalID{ID: t.record.Gateway, Host: t.record.Host}.String())
 	if len(t.opts.Keep) > 0 {
-		// The last one: a process that writes its title over its environment loses the mark before the patterns.
-		add = append(add, session.EnvKept+"="+teardown.JoinKeep(t.opts.Keep))
+		// The last one: a process that writes its title over its environment loses the mark before this.
+		add = append(add, session.EnvKept+"=1")
 	}
 	return drop, add
 }

@@ -64,7 +64,7 @@ type Record struct {
 const (
 	EnvID      = "MCP_TETHER_SESSION"
 	EnvGateway = "MCP_TETHER_GATEWAY"
-	// EnvKept has the patterns of --keep, for when the record is gone (teardown.JoinKeep). It is there with --keep only.
+	// EnvKept is "1" with --keep, for when the record with the patterns is gone. Then what has the marks may be meant to stay.
 	EnvKept = "MCP_TETHER_KEPT"
 	// EnvShared tells a session that its server is a shared one, and the place of its host. No server gets to see it.
 	EnvShared = "MCP_TETHER_SHARED"

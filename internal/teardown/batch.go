@@ -24,8 +24,6 @@ type Group struct {
 	Mark, Session string
 	// Inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
 	Inherited bool
-	// KeepVar is the variable in which a process with the mark has the patterns of --keep; "" when there is none.
-	KeepVar string
 	// UID is the only user whose processes are touched; -1 for any.
 	UID int
 	// Keep are the patterns of processes to leave alone, with all that they started. Spare are such processes themselves.
@@ -431,7 +429,7 @@ func (gr *Group) keptAbove(t snapshot, s proc.Stat, group map[int]bool) bool {
 func (gr *Group) keeps(s proc.Stat) bool {
 	keep, judged := gr.spare[s.ID]
 	if !judged {
-		keep = gr.batch.keeps(s, keepRules{gr.Keep, gr.Mark, gr.KeepVar})
+		keep = gr.batch.keeps(s, gr.Keep)
 		if keep || gr.batch.unread == nil {
 			gr.spare[s.ID] = keep
 		}

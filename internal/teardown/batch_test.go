@@ -124,30 +124,6 @@ func TestBatchSpares(t *testing.T) {
 	}
 }
 
-// A process with a mark brings its patterns along. Without the mark, or without a name for them, they mean nothing.
-func TestBatchSparesByEnvironment(t *testing.T) {
-	patterns := "PATTERNS=" + JoinKeep([]string{"nothing", "*teardown*", "exe"})
-	for name, c := range map[string]struct {
-		env  []string
-		name string
-		want bool
-	}{
-		"by its patterns":         {[]string{"MARK=inner", patterns}, "PATTERNS", true},
-		"other patterns":          {[]string{"MARK=inner", "PATTERNS=nothing:"}, "PATTERNS", false},
-		"patterns without an end": {[]string{"MARK=inner", patterns + "x"}, "PATTERNS", false},
-		"without a mark":          {[]string{patterns}, "PATTERNS", false},
-		"not asked for":           {[]string{"MARK=inner", patterns}, "", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			k := start(t, "rest", 1, c.env...)
-			end(t, &Group{Seeds: ids(t, k.PID), UID: os.Getuid(), Mark: "MARK", Session: "outer", KeepVar: c.name})
-			if k.Alive() != c.want {
-				t.Errorf("alive: %v, want %v", !c.want, c.want)
-			}
-		})
-	}
-}
-
 // What a kept process has started is kept too, even if it is a seed itself.
 func TestBatchSparesBelowTheKept(t *testing.T) {
 	k := start(t, "nest", 2, KeepMark) // its child has no environment

@@ -13,15 +13,6 @@ type inspector struct {
 	unread error
 }
 
-// keepRules say which processes are to be kept, beside those of our user with KeepMark in their environment.
-type keepRules struct {
-	// patterns hold for all processes.
-	patterns []string
-	// markVar and keepVar are the variables with which a process names its session, and the patterns that hold for the
-	// process itself; "" for none.
-	markVar, keepVar string
-}
-
 // note notes an error that says nothing about the process.
 func (i *inspector) note(err error) {
 	if proc.Starved(err) {
@@ -36,12 +27,10 @@ func (i *inspector) hasEnv(p proc.Stat, assignment string) bool {
 	return has
 }
 
-// keeps reports whether a process is to be kept.
-func (i *inspector) keeps(p proc.Stat, rules keepRules) bool {
-	if i.matches(p, rules.patterns) {
-		return true
-	}
-	return (i.hasEnv(p, KeepMark) || rules.keepVar != "" && i.matches(p, i.brought(p, rules))) && i.isOwn(p)
+// keeps reports whether a process is to be kept: one of the patterns matches it, or it is our user's and has KeepMark in its
+// environment.
+func (i *inspector) keeps(p proc.Stat, patterns []string) bool {
+	return i.matches(p, patterns) || i.hasEnv(p, KeepMark) && i.isOwn(p)
 }
 
 // isOwn reports whether the environment of a process is our user's word. That of a set-user-ID program is its caller's.
@@ -59,14 +48,4 @@ func (i *inspector) matches(p proc.Stat, patterns []string) bool {
 	args, err := i.reader.Args(p)
 	i.note(err)
 	return KeptBy(patterns, p.Comm, args)
-}
-
-// brought are the patterns in the environment of a process that names its session.
-func (i *inspector) brought(p proc.Stat, rules keepRules) (patterns []string) {
-	v, err := i.reader.Env(p, rules.markVar, rules.keepVar)
-	i.note(err)
-	if err == nil && v[0] != "" && v[1] != "" {
-		patterns, _ = SplitKeep(v[1])
-	}
-	return patterns
 }

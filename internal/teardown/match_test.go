@@ -1,7 +1,6 @@
 package teardown
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
@@ -23,45 +22,6 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%q on %q: %v", c.pattern, c.name, got)
 		}
 	}
-}
-
-func TestJoinKeep(t *testing.T) {
-	for _, c := range []struct {
-		patterns []string
-		want     string
-	}{
-		{nil, ""}, {[]string{""}, ":"}, {[]string{"a*"}, "a*:"}, {[]string{"a", "", "b?"}, "a::b?:"},
-		{[]string{`C:\x`, ":"}, `C\:\\x:\::`}, {[]string{"\n= \xff"}, "\n= \xff:"},
-	} {
-		got := JoinKeep(c.patterns)
-		back, ok := SplitKeep(got)
-		if got != c.want || !ok || !slices.Equal(back, c.patterns) {
-			t.Errorf("%q: %q, and back %q, %v", c.patterns, got, back, ok)
-		}
-	}
-}
-
-func TestSplitKeepOdd(t *testing.T) {
-	fits := strings.Repeat("a", maxJoined-1)
-	for text, want := range map[string]bool{
-		"a": false, "a:b": false, `a\`: false, `a\:`: false, `\a:`: false, `a:\`: false, tooLong: false, fits + ":": true, fits + "a:": false,
-		JoinKeep([]string{fits}): true, JoinKeep([]string{fits, ""}): false, JoinKeep([]string{strings.Repeat(":", maxJoined/2)}): false,
-	} {
-		if got, ok := SplitKeep(text); ok != want || !ok && got != nil {
-			t.Errorf("%.20q: %q, %v", text, got, ok)
-		}
-	}
-}
-
-// FuzzSplitKeep compares a text with its round trip through SplitKeep and JoinKeep.
-func FuzzSplitKeep(f *testing.F) {
-	f.Add("a*:b\\::")
-	f.Add("?")
-	f.Fuzz(func(t *testing.T, text string) {
-		if patterns, ok := SplitKeep(text); ok && JoinKeep(patterns) != text {
-			t.Fatalf("%q is read as %q", text, patterns)
-		}
-	})
 }
 
 // A pattern of many stars takes no exponential time: with the plain recursive matcher this would not end.

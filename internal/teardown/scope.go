@@ -161,7 +161,7 @@ func (s *Scope) keeps(p proc.Stat) bool {
 	if s.kept[p.ID] {
 		return true
 	}
-	if !s.inspector.keeps(p, keepRules{patterns: s.Keep}) {
+	if !s.inspector.keeps(p, s.Keep) {
 		return false
 	}
 	s.remember(p.ID)
