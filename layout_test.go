@@ -224,7 +224,7 @@ func byPath() map[string]string {
 		"internal/session.Users/os.ReadDir":         names,
 		"cgroup.Find/kernel.Read":                   kernel,
 		"cgroup.Current/kernel.Read":                kernel,
-		"cgroup.where/kernel.Read":                  kernel,
+		"cgroup.Holds/kernel.Read":                  kernel,
 		"cgroup.missing/kernel.Read":                kernel,
 		"cgroup.walk/filepath.WalkDir":              names + ", or to the user of this pass. A cgroup is no link",
 		"cgroup.walk/unix.Lstat":                    "whose a cgroup is; it is opened by itself",

@@ -132,58 +132,17 @@ func (l *Leaf) OpenKill() int {
 	return fd
 }
 
-// ErrOthers says that a process is in the leaf of another session.
-var ErrOthers = errors.New("it is in the leaf of another session")
-
-// Expel moves a process of the leaf to the parent cgroup. One that is elsewhere stays there: it may have a cgroup of its
-// own, or a pid that was reused. So does one in the leaf of another session below this one, and the error is ErrOthers: that
-// session would not find it any more.
+// Expel moves a process of the leaf, or of a cgroup below, to the parent cgroup. One that is elsewhere stays there: it may have a
+// cgroup of its own, or a pid that was reused.
 func (l *Leaf) Expel(pid int) error {
-	below, in, _ := l.where(pid)
-	if !in {
+	if !l.Has(pid) {
 		return nil
-	}
-	if strings.Contains(below, "/"+Prefix) {
-		return ErrOthers
 	}
 	err := kernel.WriteAt(l.up, "cgroup.procs", strconv.Itoa(pid))
 	if errors.Is(err, unix.EBUSY) { // It hands on controllers.
 		err = kernel.WriteAt(l.up, aside+"/cgroup.procs", strconv.Itoa(pid))
 	}
 	return err
-}
-
-// OnlyOthers reports whether all that is in the leaf is known to be in the leaves of other sessions below it. It asks the cgroups
-// alone: they list hidden processes (hidepid) and those of other pid namespaces, too.
-func (l *Leaf) OnlyOthers() bool { return onlyOthers(l.fd, maxDepth) }
-
-func onlyOthers(dir, depth int) bool {
-	list, err := kernel.ReadAt(dir, "cgroup.procs", nil)
-	if vanished(err) {
-		return true
-	}
-	if err != nil || len(bytes.TrimSpace(list)) > 0 || depth == 0 {
-		return false
-	}
-	names, err := children(dir)
-	for _, name := range names {
-		if strings.HasPrefix(name, Prefix) {
-			continue
-		}
-		child, err := openDir(dir, name)
-		if vanished(err) {
-			continue
-		}
-		if err != nil {
-			return false
-		}
-		only := onlyOthers(child, depth-1)
-		unix.Close(child)
-		if !only {
-			return false
-		}
-	}
-	return err == nil || vanished(err)
 }
 
 // Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14).
@@ -289,20 +248,12 @@ func (l *Leaf) Has(pid int) bool {
 
 // Holds reports whether a process is in the leaf or below, by its /proc/PID/cgroup. The error says that it is not known.
 func (l *Leaf) Holds(pid int) (bool, error) {
-	_, in, err := l.where(pid)
-	return in, err
-}
-
-// where is Holds, and gives the cgroup of the process as a path below the leaf.
-func (l *Leaf) where(pid int) (below string, in bool, err error) {
 	file := "/proc/" + strconv.Itoa(pid) + "/cgroup"
 	b, err := kernel.Read(file, nil)
 	if err != nil {
-		return "", false, fmt.Errorf("read %s: %w", file, err)
+		return false, fmt.Errorf("read %s: %w", file, err)
 	}
 	p, _ := cgroupPath(b)
 	// The mount point is not known here; the leaf's name is unique by its session id.
-	name := l.Dir[strings.LastIndexByte(l.Dir, '/'):]
-	_, below, in = strings.Cut(p+"/", name+"/")
-	return "/" + below, in, nil
+	return strings.Contains(p+"/", l.Dir[strings.LastIndexByte(l.Dir, '/'):]+"/"), nil
 }

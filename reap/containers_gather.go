@@ -155,8 +155,7 @@ func (e *knownEngine) list(parent context.Context) {
 func (l *engineListing) recorded() {
 	for i := range l.h.Sessions {
 		s := &l.h.Sessions[i]
-		// The containers of a session that is over are gone, and its engine may be out of reach for as long as its record stays.
-		if s.Held || !s.Lease || s.State == session.StateKept && s.Host == l.h.Host {
+		if s.Held || !s.Lease {
 			continue
 		}
 		at, err := l.engineOf(s)

@@ -3,7 +3,6 @@ package reap
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
@@ -157,33 +156,12 @@ func stillAlive(members []proc.ID) []string {
 // removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
 const removeTries = 1000
 
-// leaveKept leaves a cgroup in which a process to keep has a session, and the record that names it. A later pass removes them.
-func (f *Finding) leaveKept() error {
-	if f.record == nil {
-		return nil
-	}
-	err := f.record.MarkKept(f.Session)
-	if errors.Is(err, session.ErrHeld) || errors.Is(err, os.ErrNotExist) {
-		return nil // Another process reads it just now, or it has a lock alone.
-	}
-	return err
-}
-
-// errInUse says that a process has entered a cgroup that was empty.
-var errInUse = errors.New("a process is in its cgroup again")
-
 // tidy removes leaf, socket and record.
 func (f *Finding) tidy(g *teardown.Group) error {
 	var errs []error
 	if g.Leaf != nil {
 		// Kept processes are moved out of the leaf, as at the end of a session.
-		inUse := g.Expel()
-		if populated, err := g.Leaf.Populated(); (inUse || f.ended) && populated && err == nil && f.unseen == "" {
-			if f.ended && f.record == nil {
-				return errInUse
-			}
-			return f.leaveKept()
-		}
+		g.Expel()
 		if err := g.Leaf.RemoveSoon(removeTries); err != nil {
 			// Only the record names a leaf in which no process is, and what is to be kept of one in which there are some.
 			errs = append(errs, err)

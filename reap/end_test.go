@@ -15,7 +15,6 @@ import (
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/session"
 	"mcp-tether/internal/stage"
 	"mcp-tether/internal/teardown"
 	"mcp-tether/internal/testkit"
@@ -115,26 +114,8 @@ func TestConcludeMovesOutWhatTheKeptHasStarted(t *testing.T) {
 	}
 }
 
-// A session that a kept process has started stays in its leaf, and both leaves stay. The record of the outer one says that it is
-// over. It goes with its leaf, in a later pass, once nothing is in there.
-func TestConcludeLeavesTheSessionOfTheKept(t *testing.T) {
-	t.Run("kept by pattern", func(t *testing.T) {
-		concludeInUse(t, func(g *teardown.Group, _ int) { g.Keep = []string{"sh"} })
-	})
-	t.Run("spared", func(t *testing.T) {
-		concludeInUse(t, func(g *teardown.Group, keeper int) {
-			var r proc.Reader
-			st, err := r.Stat(keeper)
-			if err != nil {
-				t.Fatal(err)
-			}
-			g.Spare = []proc.ID{st.ID}
-		})
-	})
-}
-
-func concludeInUse(t *testing.T, keep func(g *teardown.Group, keeper int)) {
-	t.Helper()
+// A session that a kept process has started is moved out of its own leaf as well, and both leaves go.
+func TestConcludeMovesOutTheSessionOfTheKept(t *testing.T) {
 	dir, err := stage.WritableCgroup()
 	testkit.Lacks(t, testkit.Cgroup, err != nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-outer-%d", os.Getpid()))
@@ -153,14 +134,13 @@ func concludeInUse(t *testing.T, keep func(g *teardown.Group, keeper int)) {
 	}
 	defer inner.Close()
 	defer leaf.Close()
-	keeper, launch, end := testkit.Keeper(t, leaf.FD())
+	_, launch, _ := testkit.Keeper(t, leaf.FD())
 	child := launch()
 	if err := os.WriteFile(inner.Dir+"/cgroup.procs", []byte(strconv.Itoa(child)), 0); err != nil {
 		t.Fatal(err)
 	}
 	s := deadSession(t, "")
-	g := &teardown.Group{Leaf: leaf, UID: os.Getuid()}
-	keep(g, keeper)
+	g := &teardown.Group{Leaf: leaf, UID: os.Getuid(), Keep: []string{"sh"}}
 	b := teardown.Batch{Groups: []*teardown.Group{g}, Since: math.MaxUint64}
 	if err := b.End(quickly()); err != nil {
 		t.Error(err)
@@ -168,26 +148,12 @@ func concludeInUse(t *testing.T, keep func(g *teardown.Group, keeper int)) {
 	if err := (&Finding{Session: deadID, record: s.Dir}).tidy(g); err != nil {
 		t.Error(err)
 	}
-	if leaf.Has(keeper) || !inner.Has(child) {
-		t.Errorf("moved out: the kept %t, and the session that it has started %t", !leaf.Has(keeper), !inner.Has(child))
+	var r proc.Reader
+	if st, err := r.Stat(child); err != nil || st.Dead() || leaf.Has(child) {
+		t.Errorf("what the kept has started: %v, in the leaf %t", err, leaf.Has(child))
 	}
-	if r, err := s.Dir.Read(deadID); err != nil || r.State != session.StateKept {
-		t.Errorf("its record: %q, %v", r.State, err)
-	}
-	again := func() Finding {
-		f := []Finding{{Class: classRecord, Session: deadID, UID: os.Getuid(), record: s.Dir, leaf: leaf.Dir, ended: true}}
-		if err := endFindings(f, false, quickly(), math.MaxUint64); err != nil {
-			t.Error(err)
-		}
-		return f[0]
-	}
-	if again(); !inner.Has(child) || left(t, s) == "" {
-		t.Errorf("in use: inside %t, files %q", inner.Has(child), left(t, s))
-	}
-	end()
-	testkit.Until(t, "the leaf to be empty", func() bool { populated, err := leaf.Populated(); return err == nil && !populated })
-	if f := again(); f.Result != resultRemoved || left(t, s) != "" {
-		t.Errorf("empty: %s %q, files %q", f.Result, f.Survivors, left(t, s))
+	if !leaf.Gone() || left(t, s) != "" {
+		t.Errorf("the leaf is gone: %t, files %q", leaf.Gone(), left(t, s))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
 )
 
@@ -55,10 +54,6 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	leaf := x.leafOf(s.Owner, s.ID)
 	if leaf != nil {
 		f.leaf = leaf.Dir
-	}
-	if s.State == session.StateKept {
-		gone := isOver(&f, leaf)
-		return f, gone
 	}
 	f.Evidence = []string{"the lease of its record is free: the supervisor (pid " + fmt.Sprint(s.Supervisor.PID) + ") is dead"}
 	var tops []*process
@@ -169,13 +164,6 @@ func (x *index) belowMember(p *process, member map[int]bool, keep []string) bool
 		}
 	}
 	return false
-}
-
-// isOver takes what is left of a session that is over, with a session of a process to keep in its cgroup (session.StateKept). It is
-// nothing until the cgroup is empty. What has the session's mark is what it has kept, or was started by that.
-func isOver(f *Finding, leaf *cgroupLeaf) bool {
-	f.ended, f.Evidence = true, []string{"it is over, and nothing is left in its cgroup"}
-	return leaf == nil || len(leaf.PIDs) == 0 && !leaf.Foreign
 }
 
 // ofSession lists the server and the processes with the session's mark. It leaves out those that were started elsewhere,

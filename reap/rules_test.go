@@ -133,25 +133,6 @@ func TestFindOtherNamespace(t *testing.T) {
 	}
 }
 
-// A session that is over, with a session of a process to keep in its cgroup, has nothing to end. What has its mark is what it has
-// kept, or was started by that. Its record goes when nothing is in the cgroup any more.
-func TestFindSettled(t *testing.T) {
-	for name, pids := range map[string][]int{"in use": {10}, "empty": nil} {
-		h := table(t, "10 1 5 node s", "11 1 6 worker w")
-		keep(h, 10, 11)
-		over := h.dead(10)
-		over.State, over.Keep = session.StateKept, []string{"chrome"}
-		inLeaf(h, pids...)
-		if got := ended(h, Rules{}); len(got) > 0 {
-			t.Errorf("%s: ended %v", name, got)
-		}
-		settled := slices.ContainsFunc(find(h, Rules{}), func(f Finding) bool { return f.Class == classRecord && f.ended && f.leaf == h.Leaves[0].Dir })
-		if settled != (len(pids) == 0) {
-			t.Errorf("%s: its record goes: %t", name, settled)
-		}
-	}
-}
-
 // What a process to keep has started is spared by itself: that one may end before anything is signalled.
 func TestFindSparesWhatTheKeptHasStarted(t *testing.T) {
 	h := table(t, append(innerSession("daemon d"), "6 1 2 chrome c")...)

@@ -14,8 +14,6 @@ type onDisk struct {
 	record session.Record
 	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
 	leafLeft bool
-	// leafInUse says that the leaf stays because a process to keep has a session in it.
-	leafInUse bool
 	// rewriteAt is when to write the record again that could not be written; zero when it could.
 	rewriteAt time.Time
 }
@@ -104,9 +102,6 @@ func (c *common) identity(pid int) proc.ID {
 func (s *Session) closeRecord(leaked bool) {
 	switch {
 	case s.lease == nil:
-	case s.leafLeft && s.leafInUse && !leaked:
-		s.writeRecord(session.StateKept)
-		s.lease.Release()
 	case leaked, s.leafLeft:
 		s.writeRecord(session.StateSurvived)
 		s.lease.Release()

@@ -256,24 +256,18 @@ func (t *tree) unseen() bool {
 // removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
 const removeTries = 50
 
-// removeLeaf removes the tree's cgroup; kept processes move to the parent first. It returns a leaf that cannot be removed, as
-// when a process to keep has started a session in it.
+// removeLeaf removes the tree's cgroup; kept processes move to the parent first. It returns a leaf that cannot be removed.
 func (t *tree) removeLeaf(kept []proc.Stat) *cgroup.Leaf {
 	leaf := t.scope.Leaf
 	if leaf == nil {
 		return nil
 	}
-	wasInUse := t.leafInUse && len(kept) == 0 // A tree whose server did not start has listed nothing.
-	t.leafInUse = teardown.Expel(leaf, kept, func() (again []proc.Stat) {
+	teardown.Expel(leaf, kept, func() (again []proc.Stat) {
 		_, again, _ = t.scope.Members()
 		return again
-	}) || wasInUse && leaf.OnlyOthers()
+	})
 	if err := leaf.RemoveSoon(removeTries); err != nil {
-		ev := t.log.Warn()
-		if t.leafInUse {
-			ev = t.log.Debug()
-		}
-		ev.Err(err).Msg("cgroup not removed")
+		t.log.Warn().Err(err).Msg("cgroup not removed")
 		return leaf
 	}
 	leaf.Close()

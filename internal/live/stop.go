@@ -89,7 +89,7 @@ func awaitEnd(dir *session.Directory, id string, deadline time.Time) (left strin
 	for {
 		alive, err := dir.Alive(id)
 		if err == nil && !alive {
-			if r, err := dir.Read(id); err == nil && r.State != session.StateKept {
+			if _, err := dir.Read(id); err == nil {
 				return "over, but something of it survived: mcp-tether reap names it"
 			}
 			return ""

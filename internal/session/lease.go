@@ -137,20 +137,6 @@ func (l *Lease) Write(r Record) error {
 	return l.dir.at.Replace(file(l.id, recordSuffix), file(l.id, nextSuffix), append(b, '\n'))
 }
 
-// MarkKept notes in the record of a dead session that it is over, and that a process to keep has a session in its cgroup.
-func (d *Directory) MarkKept(id string) error {
-	l, err := d.Take(id)
-	if err != nil {
-		return err
-	}
-	defer l.Release()
-	r, err := d.Read(id)
-	if r.State = StateKept; err == nil {
-		err = l.Write(r)
-	}
-	return err
-}
-
 // Files are the paths of what is there as long as nothing else was made for the session.
 func (l *Lease) Files() []string {
 	return []string{l.dir.Name + "/" + file(l.id, recordSuffix), l.dir.Name + "/" + file(l.id, lockSuffix)}

@@ -80,7 +80,6 @@ const (
 	StateAsleep   = "asleep"         // without a server, until the next message (--hibernate)
 	StateLazy     = "not-started"    // without a server, which nothing has needed yet (--lazy)
 	StateSurvived = "survived"       // over, but a process would not die
-	StateKept     = "kept"           // over, but a process to keep has a session in the cgroup
 )
 
 // NewID gives a random session id of 16 hexadecimal digits.

@@ -224,9 +224,9 @@ func (b *Batch) conclude() (left int, err error) {
 	return left, errors.Join(err, b.unread)
 }
 
-// Expel moves the kept processes of a group that was ended out of its leaf, and reports whether that is still in use.
-func (gr *Group) Expel() (inUse bool) {
-	return Expel(gr.Leaf, gr.Kept, func() []proc.Stat {
+// Expel moves the kept processes of a group that was ended out of its leaf.
+func (gr *Group) Expel() {
+	Expel(gr.Leaf, gr.Kept, func() []proc.Stat {
 		gr.Kept = nil
 		if t, err := gr.batch.look(); err == nil {
 			gr.members(t)

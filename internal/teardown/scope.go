@@ -137,6 +137,9 @@ func (s *Scope) addLeaf(found []proc.Stat) ([]proc.Stat, error) {
 		return found, nil
 	}
 	pids, err := s.Leaf.Procs()
+	if cgroup.IsGone(err) {
+		err = nil // A session around this one has ended before it.
+	}
 	known := make(map[int]bool, len(found))
 	for _, p := range found {
 		known[p.PID] = true
