@@ -64,8 +64,6 @@ type Finding struct {
 	leaf   string             // cgroup directory
 	socket string             // of the session's proxy
 	keep   []string
-	// spare are the wrappers of other sessions in the leaf, which look after what is below them.
-	spare []proc.ID
 	// inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
 	inherited bool
 	// over says that the session is, and nothing but its record and an empty cgroup are left.

@@ -201,8 +201,6 @@ type scope struct {
 	newborns bool
 	// keep are patterns of processes to leave alone, with all below them.
 	keep []string
-	// spare are wrappers of other sessions. They are left alone, with all below them.
-	spare []proc.ID
 	// stuck gets the processes in it that could not be read; nil for none.
 	stuck func(*process)
 }
@@ -211,15 +209,11 @@ type scope struct {
 // session.
 func (x *index) tree(tops []*process, sc scope) []*process {
 	var (
-		out    []*process
-		seen   = map[int]bool{}
-		kept   = map[int]bool{}
-		spared = map[int]bool{}
-		queue  = append([]*process(nil), tops...)
+		out   []*process
+		seen  = map[int]bool{}
+		kept  = map[int]bool{}
+		queue = append([]*process(nil), tops...)
 	)
-	for _, id := range sc.spare {
-		x.keepTree(x.byPID[id.PID], spared)
-	}
 	if len(sc.keep) > 0 {
 		for i := range x.h.Procs {
 			if p := &x.h.Procs[i]; teardown.KeptBy(sc.keep, p.Comm, p.Args) {
@@ -235,7 +229,7 @@ func (x *index) tree(tops []*process, sc scope) []*process {
 			x.keepTree(p, x.kept)
 		}
 		// A wrapper further down has lost its gateway with this session, and ends its own tree.
-		if seen[p.PID] || x.kept[p.PID] || spared[p.PID] || isTether(p) {
+		if seen[p.PID] || x.kept[p.PID] || isTether(p) {
 			continue
 		}
 		seen[p.PID] = true

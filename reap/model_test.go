@@ -238,16 +238,6 @@ func struck(h *machine, f Finding) []proc.ID {
 		}
 	}
 	kept := func(p *process) bool {
-		for up, n := p, 0; n < maxClimb; n++ {
-			if slices.Contains(f.spare, up.ID) {
-				return true
-			}
-			next := byPID[up.PPID]
-			if next == nil || next.Start > up.Start {
-				break
-			}
-			up = next
-		}
 		for range maxClimb {
 			if p.Keep || matchesAny(f.keep, p) {
 				return true

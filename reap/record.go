@@ -2,7 +2,6 @@ package reap
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"mcp-tether/internal/proc"
@@ -61,9 +60,7 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	if leaf != nil {
 		f.anyUser = leaf.UID == 0 // a root session may drop privileges
 		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)
-		inside := x.inLeaf(leaf)
-		x.spareOthers(&f, s, inside)
-		tops = append(tops, inside...)
+		tops = append(tops, x.inLeaf(leaf)...)
 	}
 	if s.Supervisor.Zero() && x.keeping[s.ID] {
 		// There is only a lock, or a record that cannot be read, so none says what is to be kept.
@@ -73,7 +70,7 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	if s.Unread != nil {
 		f.Advice = keepAdvice + "; then remove its damaged record (--forget)"
 	}
-	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep, spare: f.spare})
+	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
 	if f.unread = x.unreadable(s, f.keep); f.unread != "" {
 		f.Evidence = append(f.Evidence, f.unread)
 	}
@@ -118,52 +115,6 @@ func (x *index) ended(f *Finding, s *storedSession) bool {
 	f.Gateway.State = proc.Unknown.String()
 	f.ended, f.Evidence = true, []string{"the lease of its record is free, it is of another pid namespace, and nothing is in a cgroup of it"}
 	return true
-}
-
-// spareOthers spares the wrappers of other sessions in the leaf of a dead one, which look after what is below them. A process to
-// keep has started such a session, and may have ended since. A session that a member has started is none of these: it ends with
-// that.
-func (x *index) spareOthers(f *Finding, s *storedSession, inside []*process) {
-	if len(f.keep) == 0 || s.Supervisor.Zero() {
-		return
-	}
-	member := map[int]bool{}
-	if p := x.byPID[s.Server.PID]; p != nil && p.ID == s.Server {
-		member[p.PID] = true
-	}
-	for _, p := range inside {
-		if x.innerWrapper(s, p) == nil {
-			member[p.PID] = true
-		}
-	}
-	for _, p := range inside {
-		w := x.innerWrapper(s, p)
-		if w != nil && !slices.Contains(f.spare, w.ID) && !x.belowMember(w, member, f.keep) {
-			f.spare = append(f.spare, w.ID)
-		}
-	}
-}
-
-// innerWrapper is the nearest wrapper of p, as in wrapperOf, if it belongs to a session within a dead one. An older one is that of
-// a session around the dead one. It adopts orphans.
-func (x *index) innerWrapper(s *storedSession, p *process) *process {
-	if w := x.wrapperOf(p); w != nil && w.Start > s.Supervisor.Start {
-		return w
-	}
-	return nil
-}
-
-// belowMember reports whether a member that is not to be kept is a process, or above it and what is to be kept.
-func (x *index) belowMember(p *process, member map[int]bool, keep []string) bool {
-	for a := range x.line(p) {
-		if x.kept[a.PID] && !isTether(a) || teardown.KeptBy(keep, a.Comm, a.Args) {
-			return false
-		}
-		if member[a.PID] {
-			return true
-		}
-	}
-	return false
 }
 
 // ofSession lists the server and the processes with the session's mark. It leaves out those that were started elsewhere,

@@ -133,20 +133,6 @@ func TestFindOtherNamespace(t *testing.T) {
 	}
 }
 
-// What a process to keep has started is spared by itself: that one may end before anything is signalled.
-func TestFindSparesWhatTheKeptHasStarted(t *testing.T) {
-	h := table(t, append(innerSession("daemon d"), "6 1 2 chrome c")...)
-	h.dead(0).Keep = []string{"chrome"}
-	h.proc(8).PPID = 6
-	inLeaf(h, 6, 8, 9, 10, 11, 12)
-	for _, f := range find(h, Rules{}) {
-		if f.Class == classRecord && slices.Equal(f.spare, []proc.ID{h.proc(8).ID, h.proc(9).ID}) {
-			return
-		}
-	}
-	t.Error("the wrappers are not spared")
-}
-
 // proc finds an entry.
 func (h *machine) proc(pid int) *process {
 	return &h.Procs[slices.IndexFunc(h.Procs, func(p process) bool { return p.PID == pid })]
@@ -221,7 +207,7 @@ func TestFindRecord(t *testing.T) {
 			given: func(h *machine) { h.dead(10); h.proc(11).Stat.Session = 10 },
 			ended: []int{10, 11},
 		},
-		"an orphaned session where nothing is to be kept, in the leaf": {
+		"an orphaned session, in the leaf": {
 			rows:  innerSession("daemon d"),
 			given: func(h *machine) { h.dead(0); inLeaf(h, 10, 11, 12) },
 			ended: []int{10, 11, 12},
@@ -230,24 +216,6 @@ func TestFindRecord(t *testing.T) {
 			rows:  innerSession("daemon d"),
 			given: func(h *machine) { h.dead(8).Keep = []string{"chrome"}; inLeaf(h, 8, 9, 10, 11, 12) },
 			ended: []int{8, 9, 10, 12},
-		},
-		"a session that has the pid of the dead server": {
-			rows: innerSession("daemon d"),
-			given: func(h *machine) {
-				s := h.dead(8)
-				s.Keep, s.Server.Start = []string{"chrome"}, s.Server.Start-1
-				inLeaf(h, 8, 9, 10, 11, 12)
-			},
-			ended: []int{12},
-		},
-		"a session around the dead one has adopted its server, in the leaf": {
-			rows: append(innerSession("daemon d"), "4 1 0 mcp-tether mcp-tether run -- s", "5 4 1 mcp-tether mcp-tether run -- s", "7 5 2 node s"),
-			given: func(h *machine) {
-				h.dead(7).Keep = []string{"chrome"}
-				h.proc(8).PPID = 7
-				inLeaf(h, 7, 8, 9, 10)
-			},
-			ended: []int{7, 8, 9, 10},
 		},
 		"patterns that nothing tells, beside a lock without a record": {
 			rows:  []string{"10 1 5 node s"},

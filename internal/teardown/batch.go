@@ -26,9 +26,8 @@ type Group struct {
 	Inherited bool
 	// UID is the only user whose processes are touched; -1 for any.
 	UID int
-	// Keep are the patterns of processes to leave alone, with all that they started. Spare are such processes themselves.
-	Keep  []string
-	Spare []proc.ID
+	// Keep are the patterns of processes to leave alone, with all that they started.
+	Keep []string
 	// Survivors and Kept are the outcome.
 	Survivors []Survivor
 	Kept      []proc.Stat
@@ -315,9 +314,6 @@ func (gr *Group) start() {
 	gr.seen, gr.asked, gr.spare, gr.marked = map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}
 	for _, id := range gr.Seeds {
 		gr.seen[id] = true
-	}
-	for _, id := range gr.Spare {
-		gr.spare[id] = true
 	}
 }
 
