@@ -139,8 +139,8 @@ func TestExclusiveEndsWhileWaiting(t *testing.T) {
 			first.awaitState(t, "ending")
 			second := g.locked(t, dir, "--exclusive=k")
 			awaitTrue(t, "a second lease", func() bool {
-				locks, _ := filepath.Glob(filepath.Join(second.recordDir(), "*.lock"))
-				return len(locks) == 2
+				records, _ := filepath.Glob(filepath.Join(second.recordDir(), "*.json"))
+				return len(records) == 2
 			})
 			end(second)
 			second.WaitDead()

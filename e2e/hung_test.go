@@ -235,7 +235,7 @@ func TestPsAndStuckProcess(t *testing.T) {
 	other := startInnocent(t, 0)
 	for id, pid := range map[string]int{"00000000000000aa": os.Getpid(), "00000000000000bb": other.pid} {
 		forge(t, 0, "/run/mcp-tether", func(p *page) { p.ID, p.Supervisor = id, markOf(t, pid) }, stuck)
-		hold(t, "/run/mcp-tether/"+id+".lock")
+		hold(t, "/run/mcp-tether/"+id+".json")
 	}
 	o := operator.run(t, "ps", "--json")
 	var answer struct {

@@ -46,8 +46,7 @@ func TestStopForgedSupervisor(t *testing.T) {
 			forge(t, mallory, malloryDir, func(p *page) {
 				p.Supervisor, p.Server, p.Gateway, p.Name = markOf(t, victim.pid), deadMark(t), mark{1, 0}, "files"
 			}, victim.pid)
-			lock := filepath.Join(malloryDir, anID+".lock")
-			f, err := os.Open(lock)
+			f, err := os.Open(filepath.Join(malloryDir, anID+".json"))
 			if err == nil {
 				err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
 			}
@@ -99,8 +98,8 @@ func TestReapDirectorySwapped(t *testing.T) {
 		}
 		stubborn.end()
 		_ = cmd.Wait()
-		if left, _ := filepath.Glob(precious + "/" + anID + ".*"); len(left) != 2 {
-			t.Errorf("%+v: of the record and lock that the link leads to %v are left", c, left)
+		if left, _ := filepath.Glob(precious + "/" + anID + ".*"); len(left) != 1 {
+			t.Errorf("%+v: of the record that the link leads to %v are left", c, left)
 		}
 		if left, _ := filepath.Glob(read + "/" + anID + ".*"); len(left) > 0 {
 			t.Errorf("%+v: of the dead session %v are there", c, left)
@@ -292,8 +291,8 @@ func TestReapHidesNothing(t *testing.T) {
 		"another pid ns": func(t *testing.T, id string) func() { return startClaim(t, id, 0, "") },
 		"lock": func(t *testing.T, id string) func() {
 			ownDir(t, mallory, malloryDir)
-			put(t, mallory, filepath.Join(malloryDir, id+".lock"), nil)
-			f, err := os.Open(filepath.Join(malloryDir, id+".lock"))
+			put(t, mallory, filepath.Join(malloryDir, id+".json"), nil)
+			f, err := os.Open(filepath.Join(malloryDir, id+".json"))
 			ok(t, err)
 			ok(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 			return func() { _ = f.Close() }

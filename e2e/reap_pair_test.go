@@ -71,9 +71,9 @@ func (p pairTree) sweep(t *testing.T, s *session, cgroup bool) {
 	t.Helper()
 	// A child that was forked just before has the lease until it executes the server. In the midst of that no descriptor is to be
 	// seen any more, and the lock is still held.
-	locks, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*.lock"))
-	for _, lock := range locks {
-		s.ok(stage.WaitFree(lock, testkit.Patience))
+	records, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*.json"))
+	for _, record := range records {
+		s.ok(stage.WaitFree(record, testkit.Patience))
 	}
 	r := operator.reap(t, 0, "--kill")
 	for _, f := range r.Findings {

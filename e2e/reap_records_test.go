@@ -89,7 +89,7 @@ func deadMark(t *testing.T) mark {
 func forge(t *testing.T, user int, dir string, change func(*page), victim int) {
 	t.Helper()
 	p := page{
-		Version: 1, ID: anID, Host: here(t), UID: user, Started: time.Now(), State: "running", Args: []string{"server"},
+		Version: 2, ID: anID, Host: here(t), UID: user, Started: time.Now(), State: "running", Args: []string{"server"},
 		Gateway: deadMark(t), Parent: deadMark(t), Anchor: deadMark(t), Supervisor: deadMark(t), Server: markOf(t, victim),
 	}
 	if change != nil {
@@ -101,7 +101,6 @@ func forge(t *testing.T, user int, dir string, change func(*page), victim int) {
 	}
 	ownDir(t, user, dir)
 	put(t, user, filepath.Join(dir, p.ID+".json"), b)
-	put(t, user, filepath.Join(dir, p.ID+".lock"), nil)
 }
 
 func ownDir(t *testing.T, user int, dir string) {
@@ -214,20 +213,19 @@ func TestReapOddRecords(t *testing.T) {
 		return
 	}
 	victim := startInnocent(t, 0)
-	const dir, file, lock = "/run/mcp-tether", "/run/mcp-tether/" + anID + ".json", "/run/mcp-tether/" + anID + ".lock"
+	const dir, file = "/run/mcp-tether", "/run/mcp-tether/" + anID + ".json"
 	odd := map[string]struct {
 		change   func(*page)
-		name     string // of the file that is another one
-		by       func(name string) error
+		by       func(name string) error // what is in its place
 		readable bool
 	}{
-		"link": {name: file, by: func(name string) error {
+		"link": {by: func(name string) error {
 			forge(t, 0, "/run/elsewhere", nil, victim.pid)
 			return os.Symlink("/run/elsewhere/"+anID+".json", name)
 		}},
-		"FIFO":              {name: file, by: func(name string) error { return syscall.Mkfifo(name, 0o600) }},
-		"empty":             {name: file, by: func(name string) error { return os.WriteFile(name, nil, 0o600) }},
-		"lock is a FIFO":    {name: lock, by: func(name string) error { return syscall.Mkfifo(name, 0o600) }, readable: true},
+		"FIFO":              {by: func(name string) error { return syscall.Mkfifo(name, 0o600) }},
+		"cut short":         {by: func(name string) error { return os.WriteFile(name, []byte("{"), 0o600) }},
+		"empty":             {by: func(name string) error { return os.WriteFile(name, nil, 0o600) }, readable: true},
 		"server pid reused": {change: func(p *page) { p.Server.Start-- }, readable: true},
 		"anchor lives":      {change: func(p *page) { p.Anchor = p.Server }, readable: true},
 	}
@@ -240,8 +238,8 @@ func TestReapOddRecords(t *testing.T) {
 			killPair(t, s.PID)
 			forge(t, 0, dir, c.change, victim.pid)
 			if c.by != nil {
-				ok(t, os.Remove(c.name))
-				ok(t, c.by(c.name))
+				ok(t, os.Remove(file))
+				ok(t, c.by(file))
 			}
 			o := operator.run(t, "reap", "--kill", "--json", "--term-grace=300ms")
 			var r sweep
@@ -259,23 +257,6 @@ func TestReapOddRecords(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-	}
-}
-
-// What cleans /tmp by age takes the lock, which is older than the record. The supervisor is known by its identity all the same.
-func TestReapLockAgedOut(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	victim := startInnocent(t, nobody)
-	outgrow(t)
-	forge(t, nobody, theirDir, nil, victim.pid)
-	ok(t, os.Remove(filepath.Join(theirDir, anID+".lock")))
-	if r := operator.reap(t, 0, "--kill"); r.classes() != "record" || r.Findings[0].Result != "ended" || victim.answers() == nil {
-		t.Errorf("found %v", r.Findings)
-	}
-	if left, _ := filepath.Glob(filepath.Join(theirDir, anID+".*")); len(left) > 0 {
-		t.Errorf("left: %v", left)
 	}
 }
 
@@ -312,8 +293,8 @@ func TestReapOtherNamespace(t *testing.T) {
 	if r := operator.reap(t, 1, "--kill"); r.classes() != "suspect" || r.Findings[0].Result != "listed" {
 		t.Errorf("found %v", r.Findings)
 	}
-	if left, _ := filepath.Glob("/run/mcp-tether/0*"); len(left) != 2 {
-		t.Errorf("left: %v, want record and lock", left)
+	if left, _ := filepath.Glob("/run/mcp-tether/0*"); len(left) != 1 {
+		t.Errorf("left: %v, want the record", left)
 	}
 	victim.wantAlive(t, "a record of no known boot")
 	for i, want := range []int{0, 2} {
@@ -322,7 +303,7 @@ func TestReapOtherNamespace(t *testing.T) {
 		}
 	}
 	forge(t, nobody, theirDir, nil, victim.pid)
-	hold(t, filepath.Join(theirDir, anID+".lock"))
+	hold(t, filepath.Join(theirDir, anID+".json"))
 	for says, by := range map[string]caller{"held by a living supervisor": {uid: nobody}, "sudo -u USER": operator} {
 		if o := by.run(t, "reap", "--forget="+anID); o.code != 2 || !strings.Contains(o.stderr, says) {
 			t.Errorf("uid %d has forgotten a living session: %d %s", by.uid, o.code, o.stderr)

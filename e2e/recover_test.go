@@ -23,7 +23,7 @@ func TestRecoveryOutlastsAForeignLock(t *testing.T) {
 	freeze(t, s.PID)
 	s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
 	stage.AwaitExit(t, supervisor)
-	lock, err := os.Open(filepath.Join(s.recordDir(), s.ID()+".lock"))
+	lock, err := os.Open(filepath.Join(s.recordDir(), s.ID()+".json"))
 	s.ok(err)
 	defer stage.Unlock(lock)
 	s.ok(unix.Flock(int(lock.Fd()), unix.LOCK_SH))

@@ -66,28 +66,6 @@ func TestRecoveryWithoutItsLog(t *testing.T) {
 	}
 }
 
-// A record that cannot be removed keeps its lock: one without a lock would never be looked at again.
-func TestLockGoesLast(t *testing.T) {
-	t.Parallel()
-	s := begin(t, setup{Flags: polite()}, "serve")
-	s.WaitRecord()
-	base := filepath.Join(s.recordDir(), s.IDs[0])
-	s.ok(os.Remove(base + ".json"))
-	s.ok(os.Mkdir(base+".json", 0o700))
-	s.closeStdin()
-	wantExit(t, s.Wait(), "exit 0")
-	s.WaitDead()
-	for _, file := range []string{base + ".json", base + ".lock"} {
-		if _, err := os.Stat(file); err != nil {
-			t.Error(err)
-		}
-	}
-	if stage.Held(base + ".lock") {
-		t.Error("the lock is held by nobody who lives")
-	}
-	s.Ended()
-}
-
 // nestedProcs makes cgroups below each other and returns the deepest, by the descriptors of a process: no path is as long.
 func nestedProcs(t *testing.T, leaf string, depth int) {
 	t.Helper()

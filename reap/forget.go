@@ -20,16 +20,10 @@ func Forget(runtime, id string) error {
 	dirs := session.OpenAll(os.Getuid(), runtime)
 	defer session.CloseAll(dirs)
 	for _, dir := range dirs {
-		if !recordedIn(dir, id) {
+		if _, err := dir.Held(id); errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		alive, err := dir.Alive(id)
-		switch {
-		case err == nil && alive:
-			err = session.ErrHeld
-		case !errors.Is(err, session.ErrUnclear):
-			err = dir.Remove(id)
-		}
+		err := dir.Remove(id)
 		if err == nil {
 			err = dir.RemoveSocket(session.FallbackSocket(id, os.Getuid()), id)
 		}
@@ -39,12 +33,4 @@ func Forget(runtime, id string) error {
 		return nil
 	}
 	return fmt.Errorf("forget session %s: %w", id, ErrNoRecord)
-}
-
-// recordedIn reports whether a directory has the record or the lock of a session. The one below /tmp may have its socket
-// alone: that says nothing, and a lock made beside it would be free.
-func recordedIn(dir *session.Directory, id string) bool {
-	_, lock := dir.Held(id)
-	_, record := dir.Read(id)
-	return !errors.Is(lock, session.ErrNoLock) || !errors.Is(record, os.ErrNotExist)
 }

@@ -186,17 +186,14 @@ func sessions(h *machine, xdgRuntime string) (out []storedSession, unread []stri
 // readSession reads one session; nil when it ended meanwhile.
 func readSession(h *machine, dir *session.Directory, id string) *storedSession {
 	s := &storedSession{Dir: dir, Owner: h.UID}
-	alive, lockErr := dir.Alive(id)
-	s.Held, s.Lease = alive, lockErr == nil
-	var err error
+	held, err := dir.Held(id)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	s.Held, s.Lease, s.Unread = held, err == nil, err
 	if s.Record, err = dir.Read(id); err != nil {
-		s.Unread = err
-		if errors.Is(err, unix.ENOENT) {
-			// There is only a lock. Its supervisor is about to write the record, or died before it could.
-			s.Unread = lockErr
-		}
-		if errors.Is(s.Unread, session.ErrNoLock) {
-			return nil
+		if !errors.Is(err, unix.ENOENT) { // Else its supervisor is about to write it, or died before it could.
+			s.Unread = err
 		}
 		s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: h.UID}
 	}

@@ -91,25 +91,18 @@ func TestGatherOtherTable(t *testing.T) {
 // A record that cannot be read makes the pass incomplete. The lease still says whether its session lives.
 func TestGatherDamagedRecords(t *testing.T) {
 	for name, c := range map[string]struct {
-		record             string // "" for none
-		lock, held, lease  bool
+		record             string
+		held, lease        bool
 		unknown, supervise bool
 	}{
-		"damaged":                  {record: "{", lock: true, lease: true, unknown: true},
-		"damaged, of a living one": {record: "{", lock: true, held: true, lease: true, unknown: true, supervise: true},
-		"damaged, without a lock":  {record: "{", unknown: true, supervise: true},
-		"a lock alone":             {lock: true, lease: true},
+		"damaged":                  {record: "{", lease: true, unknown: true},
+		"damaged, of a living one": {record: "{", held: true, lease: true, unknown: true, supervise: true},
+		"of an earlier version":    {record: `{"version":1,"id":"` + deadID + `"}`, lease: true, unknown: true},
+		"empty":                    {lease: true},
 	} {
 		s := deadSession(t, "", "a")
 		file := filepath.Join(s.Dir.Name, deadID)
-		err := os.Remove(file + ".json")
-		if c.record != "" {
-			err = os.WriteFile(file+".json", []byte(c.record), 0o600)
-		}
-		if !c.lock {
-			err = errors.Join(err, os.Remove(file+".lock"))
-		}
-		if err != nil {
+		if err := os.WriteFile(file+".json", []byte(c.record), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if c.held {

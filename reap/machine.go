@@ -86,7 +86,7 @@ type storedSession struct {
 	Owner int
 	// Held says that a supervisor holds the lease; Lease is false when that could not be found out.
 	Held, Lease bool
-	// Unread says why the record cannot be read, and so what is to be kept; nil if it can, or if there is only a lock.
+	// Unread says why the record cannot be read, and so what is to be kept; nil if it can, or if it is empty.
 	Unread error
 	// Ledger is what a dead session did in its engine. At is that engine, nil for none. Torn says why a part of the ledger
 	// cannot be read.

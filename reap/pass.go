@@ -176,7 +176,7 @@ func takePassLock(runtime string) (*session.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dir.Take(passLock)
+	return dir.TakeLock(passLock)
 }
 
 // passLock is the name of a pass's lease. It is no session id, so the two never clash.

@@ -63,7 +63,7 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		tops = append(tops, x.inLeaf(leaf)...)
 	}
 	if s.Supervisor.Zero() && x.keeping[s.ID] {
-		// There is only a lock, or a record that cannot be read, so none says what is to be kept.
+		// There is an empty record, or one that cannot be read, so none says what is to be kept.
 		f.Class, f.Advice = classSuspect, keepAdvice
 		f.Evidence = append(f.Evidence, keepUnclear)
 	}
@@ -133,7 +133,7 @@ func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
 	if !s.Supervisor.Zero() {
 		return tops, elsewhere
 	}
-	// There is only a lock, so it is not known what was there before the session.
+	// The record is empty, so it is not known what was there before the session.
 	tops, cared := x.byCare(s.ID, s.Owner, tops)
 	return tops, elsewhere || len(cared) > 0
 }

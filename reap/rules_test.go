@@ -527,7 +527,7 @@ func TestFindMarkedOutsideOfRecord(t *testing.T) {
 	}
 }
 
-// On a full disk there is a lock without a record. Then it is not known what was there before the session. A window whose
+// On a full disk a record is empty. Then it is not known what was there before the session. A window whose
 // parent lives is left to the marks.
 func TestFindMarkedOutsideOfLock(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -71,7 +71,7 @@ func (c *common) predecessor() (owner proc.ID, id string) {
 		if err != nil || id == c.hand.id || id == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) {
 			continue
 		}
-		if alive, err := dir.Alive(id); err != nil || !alive || c.goesOn(r, dir) {
+		if alive, err := dir.Held(id); err != nil || !alive || c.goesOn(r, dir) {
 			continue
 		}
 		// A dead one may stay as a zombie that a tracer holds. Its pidfd is ready, so there is nothing to wait for.
@@ -88,7 +88,7 @@ func (c *common) goesOn(r session.Record, dir *session.Directory) bool {
 	if r.Behind == "" || r.Behind == c.opts.Behind {
 		return false
 	}
-	alive, err := dir.Alive(r.Behind)
+	alive, err := dir.Held(r.Behind)
 	return err == nil && alive
 }
 

@@ -11,35 +11,6 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// What cleans /tmp by age removes the lock of a session before its record. The next session of the key waits all the same,
-// but not for one that is gone.
-func TestPredecessorWithoutLock(t *testing.T) {
-	for _, dead := range []bool{true, false} {
-		last := recorded(t)
-		r := session.Record{
-			Version: session.Version, ID: last.hand.id, UID: os.Getuid(), State: session.StateEnding, Key: "k",
-			Supervisor: last.identity(os.Getpid()),
-		}
-		if dead {
-			r.Supervisor.Start--
-		}
-		var err error
-		if r.Host, err = last.reader.ReadHost(); err != nil {
-			t.Fatal(err)
-		}
-		if err := last.lease.Write(r); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(last.lease.Dir().Name + "/" + r.ID + ".lock"); err != nil {
-			t.Fatal(err)
-		}
-		next := &common{opts: Options{Key: "k"}, onDisk: onDisk{lease: last.lease}}
-		if _, id := next.predecessor(); (id == "") != dead {
-			t.Errorf("dead: %t: waits for %q", dead, id)
-		}
-	}
-}
-
 // A supervisor that was killed while it was traced is a zombie, and its anchor ends the session. The next session of
 // the key waits for the anchor: a wait for the zombie would be over at once, again and again.
 func TestPredecessorIsNoZombie(t *testing.T) {

@@ -1,8 +1,11 @@
 package supervise
 
 import (
+	"errors"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -56,7 +59,7 @@ const (
 	rewritePause = 30 * time.Second
 )
 
-// writeRecord replaces the record.
+// writeRecord writes the record.
 func (s *Session) writeRecord(state string) {
 	if s.lease == nil {
 		return
@@ -114,15 +117,18 @@ func (s *Session) closeRecord(leaked bool) {
 	}
 }
 
+// dyingPause is how long a front that dies may need to let go of its record.
+const dyingPause = 50 * time.Millisecond
+
 // removeFront removes the record of a front that was killed: nothing of its session is left now. A living front holds its
 // lease.
 func (s *Session) removeFront() {
 	if s.opts.Behind != "" && s.lease != nil && session.ValidID(s.opts.Behind) {
-		dir := s.lease.Dir()
-		held, err := dir.Held(s.opts.Behind)
-		// Remove waits a moment for a front that is just dying: its pipes close first.
-		if err == nil && (!held || s.cause == session.CauseStdout || s.cause == session.CauseGateway) {
-			_ = dir.Remove(s.opts.Behind)
+		err := s.lease.Dir().Remove(s.opts.Behind)
+		if errors.Is(err, session.ErrHeld) && (s.cause == session.CauseStdout || s.cause == session.CauseGateway) {
+			// It may be just dying: its pipes close first.
+			proc.Poll([]unix.PollFd{{Fd: int32(s.hand.parentFD), Events: unix.POLLIN}}, dyingPause)
+			_ = s.lease.Dir().Remove(s.opts.Behind)
 		}
 	}
 }

@@ -34,10 +34,8 @@ func TestRecordIsWrittenOnceThereIsRoom(t *testing.T) {
 	s := recorded(t)
 	s.opts.Key, s.tree = "k", &tree{common: &s.common}
 	s.writeRecord(s.state())
-	full := s.lease.Dir().Name + "/" + s.hand.id + ".json.tmp" // a directory is no file to write to
-	if err := os.Mkdir(full, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	lease := s.lease
+	s.lease = lease.Dir().Adopt(s.hand.id, -1) // no file to write to
 	s.cause = session.CauseSignal
 	s.writeRecord(s.state())
 	if wait := s.timeout(s.rewriteAt.Add(-endingPause)); wait != endingPause {
@@ -48,9 +46,7 @@ func TestRecordIsWrittenOnceThereIsRoom(t *testing.T) {
 	if s.onTime(time.Now()); !s.rewriteAt.After(past) {
 		t.Errorf("it failed again, and is next written at %v", s.rewriteAt)
 	}
-	if err := os.Remove(full); err != nil {
-		t.Fatal(err)
-	}
+	s.lease = lease
 	s.onTime(s.rewriteAt)
 	r, err := s.lease.Dir().Read(s.hand.id)
 	if next := (&common{opts: s.opts}); err != nil || !next.follows(r) || r.Cause != string(s.cause) {

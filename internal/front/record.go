@@ -49,7 +49,7 @@ func (f *front) state() string {
 	return session.StateRunning
 }
 
-// writeRecord replaces the record.
+// writeRecord writes the record.
 func (f *front) writeRecord() {
 	if f.lease == nil {
 		return

@@ -184,17 +184,6 @@ func readUpTo(fd int, b []byte) ([]byte, error) {
 	}
 }
 
-// Unnamed opens a new file without a name (O_TMPFILE) on the directory's file system.
-func (d *Dir) Unnamed(mode uint32) (int, error) {
-	return openAs(d.fd, ".", unix.O_TMPFILE|unix.O_RDWR, mode)
-}
-
-// LinkUnnamed gives a file that was opened by Unnamed its first name. The error is EEXIST when the name is taken, ENOENT
-// without /proc.
-func (d *Dir) LinkUnnamed(fd int, name string) error {
-	return unix.Linkat(unix.AT_FDCWD, selfFD(fd), d.fd, entry(name), unix.AT_SYMLINK_FOLLOW)
-}
-
 // Connect connects a unix socket to the one in the directory, however long the directory's own path is.
 func (d *Dir) Connect(socket int, name string) error {
 	return unix.Connect(socket, d.socket(name))

@@ -57,8 +57,8 @@ func living(dir *session.Directory, id string, readErr error) (bool, error) {
 		// Its supervisor is about to write the record, or has removed it.
 		return false, nil
 	}
-	alive, err := dir.Alive(id)
-	if errors.Is(err, session.ErrNoLock) || err == nil && !alive {
+	alive, err := dir.Held(id)
+	if errors.Is(err, unix.ENOENT) || err == nil && !alive {
 		return false, nil
 	}
 	if readErr != nil {

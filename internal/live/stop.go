@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
@@ -87,14 +88,14 @@ func StopListed(dirs []*session.Directory, all []Session, ids []string, timeout 
 // session stays when a process survived.
 func awaitEnd(dir *session.Directory, id string, deadline time.Time) (left string) {
 	for {
-		alive, err := dir.Alive(id)
+		alive, err := dir.Held(id)
 		if err == nil && !alive {
 			if _, err := dir.Read(id); err == nil {
 				return "over, but something of it survived: mcp-tether reap names it"
 			}
 			return ""
 		}
-		if errors.Is(err, session.ErrNoLock) {
+		if errors.Is(err, os.ErrNotExist) {
 			return ""
 		}
 		if time.Now().After(deadline) {

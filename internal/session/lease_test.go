@@ -73,7 +73,7 @@ func TestLease(t *testing.T) {
 			t.Errorf("read %+v, %v; want %+v", got, err, want)
 		}
 	}
-	files(t, dir, id+".json", id+".lock")
+	files(t, dir, id+".json")
 	if err := l.Remove(); err != nil {
 		t.Error(err)
 	}
@@ -124,7 +124,7 @@ func TestLeaseFreedByDeath(t *testing.T) {
 		t.Errorf("its record: %+v, %v", r, err)
 	}
 	l.Release()
-	files(t, dir, id+".json", id+".lock")
+	files(t, dir, id+".json")
 	if l, err = open(t, dir).Take(id); err != nil {
 		t.Fatalf("after Release: %v", err)
 	}
@@ -152,52 +152,36 @@ func TestLeaseFollowsNoLink(t *testing.T) {
 	if err := os.WriteFile(elsewhere, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(elsewhere, dir+"/"+id+".lock"); err != nil {
+	if err := os.Symlink(elsewhere, dir+"/"+id+".json"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := open(t, dir).Take(id); !errors.Is(err, unix.ELOOP) {
-		t.Errorf("lock: %v, want ELOOP", err)
-	}
-	other := NewID()
-	l, err := open(t, dir).Take(other)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Release()
-	if err := os.Symlink(elsewhere, dir+"/"+other+".json"); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Write(Record{Version: Version, ID: other}); err != nil {
-		t.Errorf("replacing a link: %v", err)
+		t.Errorf("%v, want ELOOP", err)
 	}
 	if b, err := os.ReadFile(elsewhere); err != nil || string(b) != "precious" {
 		t.Errorf("the target holds %q, %v", b, err)
 	}
-	if info, err := os.Lstat(dir + "/" + other + ".json"); err != nil || !info.Mode().IsRegular() {
-		t.Errorf("the record is %v, %v", info, err)
-	}
 }
 
-// When the new record cannot be written, the old one stays whole.
-func TestWriteFailsWhole(t *testing.T) {
-	dir, id := t.TempDir(), NewID()
-	l, err := open(t, dir).Take(id)
+// Whoever reads a record while it is written gets a whole one, of whatever length.
+func TestNoHalfRecordIsRead(t *testing.T) {
+	dir, id := open(t, t.TempDir()), NewID()
+	l, err := dir.Take(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Release()
-	if err := l.Write(Record{Version: Version, ID: id, State: "old"}); err != nil {
-		t.Fatal(err)
+	read := make(chan error, 1)
+	for i := range 1000 {
+		go func() {
+			_, err := dir.Read(id)
+			read <- err
+		}()
+		err := l.Write(Record{Version: Version, ID: id, Keep: []string{strings.Repeat("x", i%3*block)}})
+		if readErr := <-read; err != nil || readErr != nil && !errors.Is(readErr, unix.ENOENT) {
+			t.Fatal(err, readErr)
+		}
 	}
-	if err := os.Mkdir(dir+"/"+id+".json.tmp", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Write(Record{Version: Version, ID: id, State: "new"}); err == nil {
-		t.Error("written in spite of a directory in its way")
-	}
-	if r, err := open(t, dir).Read(id); err != nil || r.State != "old" {
-		t.Errorf("%+v, %v", r, err)
-	}
+	files(t, dir.Name, id+".json")
 }
 
 func TestID(t *testing.T) {
@@ -252,20 +236,12 @@ func TestALockIsNeverSeenFree(t *testing.T) {
 	}
 }
 
-// What a supervisor left when it was killed while making its lock is no obstacle.
-func TestAHalfMadeLockIsNoObstacle(t *testing.T) {
+// What a process has left that was killed while it made its record is no obstacle.
+func TestAHalfMadeRecordIsNoObstacle(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/"+journalled+".lock.new", nil, 0o600); err != nil {
+	if err := os.WriteFile(dir+"/"+journalled+".json.tmp", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, dir).createNamed(journalled+".lock", journalled+".lock.new", 0); !errors.Is(err, unix.EEXIST) {
-		t.Fatalf("made over what somebody else is making: %v", err)
-	}
-	fd, err := open(t, dir).createNamed(journalled+".lock", journalled+".lock.new", lockTries-1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unix.Close(fd)
 	l, err := open(t, dir).Take(journalled)
 	if err != nil {
 		t.Fatal(err)
@@ -273,23 +249,5 @@ func TestAHalfMadeLockIsNoObstacle(t *testing.T) {
 	if err := l.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-}
-
-// Where files without a name cannot be had, a lock is made under another name first.
-func TestALockCanBeMadeUnderAnotherName(t *testing.T) {
-	dir, name := t.TempDir(), journalled+".lock"
-	fd, err := open(t, dir).createNamed(name, name+".new", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	if _, err := os.Lstat(dir + "/" + name + ".new"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the first name is still there: %v", err)
-	}
-	if _, err := open(t, dir).createNamed(name, name+".new", 0); !errors.Is(err, unix.EEXIST) {
-		t.Errorf("made twice: %v", err)
-	}
+	files(t, dir)
 }

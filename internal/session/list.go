@@ -15,24 +15,19 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// ErrNoLock says that there is no lock file.
-var ErrNoLock = errors.New("no lock file")
+// Held reports whether a living process holds the lease of a session. With os.ErrNotExist there is no record. Any other error
+// says that it could not be found out; then the session counts as alive.
+func (d *Directory) Held(id string) (bool, error) { return d.held(file(id, recordSuffix)) }
 
-// Held reports whether a living process holds the lease of a session. With ErrNoLock none does. Any other error says
-// that it could not be found out; then the session counts as alive.
-func (d *Directory) Held(id string) (bool, error) {
-	name := file(id, lockSuffix)
+func (d *Directory) held(name string) (bool, error) {
 	fd, err := d.at.Open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-	if errors.Is(err, unix.ENOENT) {
-		return false, fmt.Errorf("look at %s: %w", name, ErrNoLock)
-	}
 	if err != nil {
-		return true, fmt.Errorf("open lock %s: %w", name, err)
+		return !errors.Is(err, unix.ENOENT), fmt.Errorf("open %s: %w", name, err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return true, fmt.Errorf("lock %s is not a regular file", name)
+		return true, fmt.Errorf("%s is not a regular file", name)
 	}
 	// Shared: two reapers do not disturb each other.
 	err = unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
@@ -43,8 +38,8 @@ func (d *Directory) Held(id string) (bool, error) {
 		return true, fmt.Errorf("try lock %s: %w", name, err)
 	}
 	if unlinked(fd) {
-		// The supervisor has removed the lock and let go of it since it was opened: the session is over, not dead.
-		return false, fmt.Errorf("look at %s: %w", name, ErrNoLock)
+		// The supervisor has removed the record and let go of it since it was opened: the session is over, not dead.
+		return false, fmt.Errorf("open %s: %w", name, unix.ENOENT)
 	}
 	return false, nil
 }
@@ -55,18 +50,15 @@ func unlinked(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && st.Nlink == 0
 }
 
-// IDs lists the sessions that have a record or a lock in the directory.
+// IDs lists the sessions that have a record in the directory.
 func (d *Directory) IDs() ([]string, error) {
 	names, err := d.at.Names()
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
-	seen := map[string]bool{}
 	var out []string
 	for _, name := range names {
-		id, _, ok := strings.Cut(name, ".")
-		if ok && ValidID(id) && !seen[id] {
-			seen[id] = true
+		if id, ok := strings.CutSuffix(name, string(recordSuffix)); ok && ValidID(id) {
 			out = append(out, id)
 		}
 	}
@@ -158,9 +150,12 @@ func hasDir(uid int, name string) bool {
 	return err == nil && kernel.IsDirOf(uid, &st) && !isMount(name, &st)
 }
 
-// Remove removes the record and lock of a dead session. The error is ErrHeld when it lives after all.
+// Remove removes what a dead session has on disk, if it has a record. The error is ErrHeld when it lives after all.
 func (d *Directory) Remove(id string) error {
-	l, err := d.Take(id)
+	l, err := d.take(id, recordSuffix, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -35,9 +35,8 @@ type suffix string
 
 const (
 	recordSuffix  suffix = ".json"
-	nextSuffix    suffix = ".json.tmp" // the next record, before it replaces the last
-	lockSuffix    suffix = ".lock"
-	newLockSuffix suffix = ".lock.new" // the lock, before it has its name
+	nextSuffix    suffix = ".json.tmp" // what is about to be the record
+	lockSuffix    suffix = ".lock"     // a lock that is no session's
 	journalSuffix suffix = ".containers"
 	nextNotes     suffix = ".containers.tmp" // the next journal, before it replaces the last
 	socketSuffix  suffix = ".sock"

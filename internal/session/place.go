@@ -76,7 +76,7 @@ const placePrefix = "share-"
 func (d *Directory) Place(key string) Place { return Place{d, placePrefix + key} }
 
 // Lock takes the lock, or makes it. The error is ErrHeld while another process has it.
-func (p Place) Lock() (*Lease, error) { return p.dir.Take(p.name) }
+func (p Place) Lock() (*Lease, error) { return p.dir.TakeLock(p.name) }
 
 // Adopt is the lock of a place whose descriptor the process was started with.
 func (p Place) Adopt(fd int) *Lease { return &Lease{p.dir, p.name, fd} }
@@ -134,9 +134,9 @@ func (d *Directory) removeDeadPlaces() error {
 	}
 	var errs []error
 	for _, key := range keys {
-		lock, err := d.Take(key)
+		lock, err := d.TakeLock(key)
 		switch {
-		case errors.Is(err, ErrHeld):
+		case errors.Is(err, ErrHeld), errors.Is(err, unix.ENOENT):
 		case err != nil:
 			errs = append(errs, err)
 		default:
@@ -150,7 +150,7 @@ func (d *Directory) removeDeadPlaces() error {
 func (d *Directory) HasDeadPlaces() bool {
 	keys, _ := d.oldPlaces()
 	return slices.ContainsFunc(keys, func(key string) bool {
-		held, err := d.Held(key)
+		held, err := d.held(file(key, lockSuffix))
 		return err == nil && !held
 	})
 }

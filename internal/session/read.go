@@ -2,17 +2,37 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxRecord bounds a record file, in bytes.
 const maxRecord = 64 << 10
 
+// tornPause is how long to wait for a record to be written whole.
+const tornPause = 2 * time.Millisecond
+
 // Read reads a record. Symbolic links, FIFOs, oversized files, unknown versions and records that do not name their own
-// file are errors: such a record proves nothing.
+// file are errors: such a record proves nothing. One in which nothing is written yet is none (os.ErrNotExist).
 func (d *Directory) Read(id string) (Record, error) {
+	r, err := d.read(id)
+	var torn *json.SyntaxError
+	if errors.As(err, &torn) { // It is perhaps being written.
+		time.Sleep(tornPause)
+		r, err = d.read(id)
+	}
+	return r, err
+}
+
+func (d *Directory) read(id string) (Record, error) {
 	name := file(id, recordSuffix)
 	b, err := d.at.ReadRegular(name, maxRecord)
+	if err == nil && len(b) == 0 {
+		err = fmt.Errorf("read %s/%s: nothing is written yet: %w", d.Name, name, unix.ENOENT)
+	}
 	if err != nil {
 		return Record{}, err
 	}

@@ -16,7 +16,7 @@ import (
 func TestReadRefuses(t *testing.T) {
 	dir := t.TempDir()
 	const id = "0123456789abcdef"
-	good := `{"version":1,"id":"` + id + `","state":"running"}` + "\n"
+	good := `{"version":2,"id":"` + id + `","state":"running"}` + "\n"
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	if err := os.WriteFile(elsewhere, []byte(good), 0o600); err != nil {
 		t.Fatal(err)
@@ -37,11 +37,12 @@ func TestReadRefuses(t *testing.T) {
 		"no JSON":        write("running\n"),
 		"null":           write("null"),
 		"array":          write("[" + good + "]"),
-		"future version": write(strings.Replace(good, `"version":1`, `"version":2`, 1)),
-		"no version":     write(strings.Replace(good, `"version":1,`, ``, 1)),
-		"version string": write(strings.Replace(good, `"version":1`, `"version":"1"`, 1)),
+		"old version":    write(strings.Replace(good, `"version":2`, `"version":1`, 1)),
+		"future version": write(strings.Replace(good, `"version":2`, `"version":3`, 1)),
+		"no version":     write(strings.Replace(good, `"version":2,`, ``, 1)),
+		"version string": write(strings.Replace(good, `"version":2`, `"version":"2"`, 1)),
 		"other id":       write(strings.Replace(good, id, "ffffffffffffffff", 1)),
-		"no id":          write(`{"version":1}`),
+		"no id":          write(`{"version":2}`),
 		"odd pid":        write(strings.Replace(good, `"state"`, `"server":{"pid":"1"},"state"`, 1)),
 		"pid overflows":  write(strings.Replace(good, `"state"`, `"server":{"pid":99999999999999999999},"state"`, 1)),
 		"start negative": write(strings.Replace(good, `"state"`, `"server":{"pid":1,"start":-1},"state"`, 1)),
@@ -70,8 +71,8 @@ func TestReadRefuses(t *testing.T) {
 
 // FuzzParse compares a record with its round trip through encoding/json.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"version":1,"id":"x","args":["a"],"server":{"pid":1,"start":2}}`))
-	f.Add([]byte(`{"version":1,"ID":"x","started":"2026-01-01T00:00:00Z"}`))
+	f.Add([]byte(`{"version":2,"id":"x","args":["a"],"server":{"pid":1,"start":2}}`))
+	f.Add([]byte(`{"version":2,"ID":"x","started":"2026-01-01T00:00:00Z"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := parse(b, "name", "x")

@@ -7,8 +7,9 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// Version is the version of the record format. A reader leaves records of a later version alone.
-const Version = 1
+// Version is the version of the record format. A reader leaves records of another version alone: that of version 1 was not what its
+// supervisor had locked.
+const Version = 2
 
 // Record is what the disk holds about a session.
 type Record struct {

@@ -128,7 +128,7 @@ func (d *Directory) RemoveDeadSockets() error {
 		if !ok {
 			continue
 		}
-		if _, err := d.Held(id); errors.Is(err, ErrNoLock) && d.isOld(name) && d.refuses(name) {
+		if _, err := d.Held(id); errors.Is(err, unix.ENOENT) && d.isOld(name) && d.refuses(name) {
 			errs = append(errs, d.unlinkSocket(id))
 		}
 	}

@@ -22,7 +22,7 @@ func (d *Directory) TakeSweep() (*Lease, error) {
 	if !d.SweepDue() {
 		return nil, ErrHeld
 	}
-	l, err := d.Take(sweepName)
+	l, err := d.TakeLock(sweepName)
 	if err == nil {
 		now := unix.NsecToTimeval(time.Now().UnixNano())
 		_ = unix.Futimes(l.fd, []unix.Timeval{now, now})

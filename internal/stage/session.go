@@ -190,7 +190,9 @@ func (s *Session) Records() []string {
 	files, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*.json"))
 	var ids []string
 	for _, f := range files {
-		ids = append(ids, strings.TrimSuffix(filepath.Base(f), ".json"))
+		if st, err := os.Stat(f); err == nil && st.Size() > 0 { // Else nothing is written yet.
+			ids = append(ids, strings.TrimSuffix(filepath.Base(f), ".json"))
+		}
 	}
 	return ids
 }
