@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"mcp-tether/internal/stage"
+	"mcp-tether/internal/testkit"
 )
 
 // What is expected.
@@ -32,6 +33,10 @@ func (s *scenario) gone(ts *testscript.TestScript, _ []string) {
 
 // closing compares the one closing event of the session, as a table of words.
 func (s *scenario) closing(ts *testscript.TestScript, args []string) {
+	// The last process of the server ends before that, where one is kept.
+	testkit.Until(s.t, "a closing event", func() bool {
+		return len(s.Events("session ended"))+len(s.Events("server and all that it started ended")) > 0
+	})
 	c := s.Ended()
 	got := map[string]string{
 		"cause": c.Cause, "signal": c.Signal, "exit": strconv.Itoa(*c.Exit), "leaked": strconv.FormatBool(*c.Leaked),
