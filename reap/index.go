@@ -154,16 +154,13 @@ func isHelper(p *process) bool {
 }
 
 // tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p.
-func (x *index) tethered(p *process) bool { return x.wrapperOf(p) != nil }
-
-// wrapperOf is the nearest such wrapper, nil if there is none.
-func (x *index) wrapperOf(p *process) *process {
+func (x *index) tethered(p *process) bool {
 	for a := range x.line(p) {
 		if isTether(a) {
-			return a
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // rooted reports whether all ancestors of p can be seen, up to init. An ancestor that cannot be seen may be a
