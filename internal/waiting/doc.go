@@ -33,10 +33,12 @@
 // All signals are blocked from the first system call on, and read from a signalfd(2): none is lost, and no handler is
 // needed. Only SIGHUP, SIGINT and SIGQUIT stay as they are where they were ignored, so that the kernel drops them. On a
 // terminal SIGTSTP, SIGTTIN and SIGTTOU keep their action, which stops the whole job. A Go runtime unblocks the signals
-// that end. So they are ignored before the jump, or a second one would kill the process before the runtime catches it.
+// that end, and dies of one that it does not catch yet. So they are ignored before the jump, and the anchor holds them back
+// until the supervisor's runtime hears them. The anchor itself starts none: it is the last that all orphans fall to.
 //
 // A runtime that cannot start its threads aborts. So a process that is to jump first forks a few times. While that fails
-// (pids.max, RLIMIT_NPROC), it kills what it can reach: the leaf by its open control file, or its children.
+// (pids.max, RLIMIT_NPROC), it ends the tree here: the leaf by its open control file, and all below it, stopped before they
+// are killed. If there is no room then either, it removes leaf and record and exits.
 //
 // The code is Go that runs without a runtime, on the kernel's stack:
 //   - Each function is nosplit and norace: there is no g that says where the stack ends. The linker bounds all frames
