@@ -19,6 +19,7 @@ const (
 	parent                // the process that spawned us
 	gateway               // the first ancestor that is no launcher
 	anchor                // the process between the gateway and us
+	queued                // signals that do not end the session
 	clients               // a client connects to the container engine through us
 )
 
@@ -75,7 +76,7 @@ func (p *pollSet) fired() []source {
 	fds, sources := p.fds[:0], p.sources[:0]
 	for i, f := range p.fds {
 		s := p.sources[i]
-		if f.Revents == 0 || s == signals {
+		if f.Revents == 0 || s == signals || s == queued {
 			fds, sources = append(fds, unix.PollFd{Fd: f.Fd, Events: f.Events}), append(sources, s)
 		}
 		// POLLNVAL: a stream that was closed when we were started tells nothing.

@@ -125,7 +125,7 @@ const dyingPause = 50 * time.Millisecond
 func (s *Session) removeFront() {
 	if s.opts.Behind != "" && s.lease != nil && session.ValidID(s.opts.Behind) {
 		err := s.lease.Dir().Remove(s.opts.Behind)
-		if errors.Is(err, session.ErrHeld) && (s.cause == session.CauseStdout || s.cause == session.CauseGateway) {
+		if errors.Is(err, session.ErrHeld) && (s.cause == session.CauseStdout || s.cause == session.CauseGateway || s.cause == session.CauseAnchor) {
 			// It may be just dying: its pipes close first.
 			proc.Poll([]unix.PollFd{{Fd: int32(s.hand.parentFD), Events: unix.POLLIN}}, dyingPause)
 			_ = s.lease.Dir().Remove(s.opts.Behind)

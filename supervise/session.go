@@ -37,7 +37,8 @@ func newSession(opts Options, h hand) *Session {
 func (s *Session) listen() (err error) {
 	leave := proc.SignalSet(0)
 	if s.hand.page != nil {
-		leave = proc.SignalSet(s.hand.page.Ignored())
+		// All others stay blocked, and are read one by one: a flood of them would keep a thread in its handler.
+		leave = proc.SignalSet(s.hand.page.Ignored()) | ^proc.SessionSignals
 	}
 	if s.hand.terminal {
 		leave |= proc.JobControl
@@ -46,6 +47,9 @@ func (s *Session) listen() (err error) {
 		return err
 	}
 	s.polled.add(signals, s.signals.FD(), unix.POLLIN)
+	if s.hand.page != nil && !s.recovers {
+		s.polled.add(queued, s.hand.page.SignalFD(), unix.POLLIN)
+	}
 	return nil
 }
 
@@ -85,6 +89,8 @@ func (s *Session) pollOnce() {
 		switch src {
 		case signals:
 			// They were read above.
+		case queued:
+			s.passQueued()
 		case stdin:
 			s.request(teardown.StdinClosed, session.CauseStdin)
 		case clients:
@@ -199,6 +205,22 @@ func (s *Session) onSignals() {
 	s.onChildren(false)
 	for _, sig := range s.arrived {
 		if s.tree.server > 0 && !proc.Ends(sig) && sig != syscall.SIGCHLD {
+			_ = proc.SignalChild(s.tree.server, sig)
+		}
+	}
+}
+
+// fewSignals bounds how many signals are passed on in a turn.
+const fewSignals = 64
+
+// passQueued passes signals on that do not end the session.
+func (s *Session) passQueued() {
+	for range fewSignals {
+		sig, more := s.hand.page.Queued()
+		if !more {
+			return
+		}
+		if sig != 0 && s.tree.server > 0 {
 			_ = proc.SignalChild(s.tree.server, sig)
 		}
 	}

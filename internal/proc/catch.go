@@ -29,6 +29,9 @@ const (
 		1<<31 | 1<<32 | 1<<33
 )
 
+// SessionSignals are those that end a session, and SIGCHLD.
+const SessionSignals = endingSignals | childSignal
+
 // lastSignal is the highest real-time signal.
 const lastSignal = 64
 

@@ -44,3 +44,17 @@ func Environ() (env []string, ok bool) {
 func Found() (Inherited, bool) {
 	return Inherited{blockedBefore, ignoredBefore, filesBefore, mostFilesBefore}, initialStack != 0
 }
+
+// Queued reads a signal that does not end from the queue of those that stay blocked; 0 for none, or for one that is not to be
+// passed on. It is for a supervisor with a runtime.
+func (p *Page) Queued() (sig unix.Signal, more bool) {
+	at := &p.supervisorRoom
+	n := p.take(at)
+	if n == 0 {
+		return 0, false
+	}
+	if ends(n) || n == uintptr(unix.SIGCHLD) || !p.passes(at) {
+		return 0, true
+	}
+	return unix.Signal(n), true
+}

@@ -2,6 +2,8 @@
 
 package waiting
 
+import "golang.org/x/sys/unix"
+
 // Entered says that this binary has no entry of ours: there is none for the architecture.
 func Entered() (role Role, page *Page, happening Event, linked bool) {
 	return None, nil, Event{}, false
@@ -12,3 +14,6 @@ func Environ() (env []string, ok bool) { return nil, false }
 
 // Found says that nothing was noted.
 func Found() (Inherited, bool) { return Inherited{}, false }
+
+// Queued has nothing: there is no page.
+func (p *Page) Queued() (sig unix.Signal, more bool) { return 0, false }

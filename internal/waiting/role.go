@@ -221,5 +221,8 @@ func (p *Page) Listening() {
 	_ = unix.Kill(int(p.anchor), unix.SIGCHLD)
 }
 
+// SignalFD can be read when there is something for Queued.
+func (p *Page) SignalFD() int { return int(p.signalFD) }
+
 // Finish says that the session is over, with the code that the anchor exits with.
 func (p *Page) Finish(code int) { p.code, p.done = int64(code), 1 }
