@@ -69,7 +69,7 @@ func TestPodmanWithoutASocket(t *testing.T) {
 	testkit.Long(t)
 	testkit.Lacks(t, testkit.Podman, !(os.Geteuid() == 0 && has("podman")), "root and podman")
 	t.Parallel()
-	for _, c := range []struct{ kill, want string }{{"--kill-timeout=25s", ""}, {"--kill-timeout=1ms", "boxed Up"}} {
+	for _, c := range []struct{ kill, want string }{{"--kill-timeout=25s", ""}, {"--kill-timeout=1ms", "boxed "}} {
 		s := startGateway(t).newSession()
 		left := filepath.Join(s.Dir, "left")
 		run := []string{"podman", "run", "-i", "--rm", "--name", "boxed", "--network", "none", "--ulimit", "nofile=256:256", "--ulimit", "nproc=4096:4096", "boxed:1", "boxed", "ignore-eof", "ignore-term"}
