@@ -139,20 +139,7 @@ func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
 		t.server = 0 // It is the anchor's child.
 	}
 	s.watchOwners()
-	failed, unmoved := page.Failure()
-	if unmoved != nil && failed == nil {
-		s.degrade(unmoved)
-	}
-	switch {
-	case failed != nil:
-		s.cause = session.CauseStart
-		t.server = 0
-		if unmoved != nil && errors.Is(failed, unmoved) {
-			failed = fmt.Errorf("%w: %w", errRequired, failed)
-		}
-		err = failedStart(page.Path(), failed)
-		s.code = startCode(err)
-	case pid == 0 && ev.Kind == waiting.BySignal:
+	if err = s.startFailure(); pid == 0 && ev.Kind == waiting.BySignal {
 		s.code = 128 + int(ev.Signal)
 	}
 	if !s.hand.terminal && role == waiting.Supervisor {
@@ -187,6 +174,24 @@ func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
 	return err
 }
 
+// startFailure is why the server could not be executed; nil if it was. Outside of its leaf it is not contained so well.
+func (s *Session) startFailure() error {
+	failed, unmoved := s.hand.page.Failure()
+	if failed == nil {
+		if unmoved != nil {
+			s.degrade(unmoved)
+		}
+		return nil
+	}
+	s.cause, s.tree.server = session.CauseStart, 0
+	if errors.Is(failed, unmoved) {
+		failed = fmt.Errorf("%w: %w", errRequired, failed)
+	}
+	err := failedStart(s.hand.page.Path(), failed)
+	s.code = startCode(err)
+	return err
+}
+
 // watchOwners watches for the end of the processes whose end ends the session.
 func (s *Session) watchOwners() {
 	for _, o := range []struct {
@@ -197,21 +202,4 @@ func (s *Session) watchOwners() {
 			s.polled.add(o.as, o.fd, unix.POLLIN)
 		}
 	}
-}
-
-// findOwners finds out who has started the session. The error says that the gateway is gone.
-func (s *Session) findOwners() error {
-	up, err := s.reader.Stat(s.hand.parent)
-	if err == nil {
-		s.record.Parent, s.record.Gateway, s.record.GatewayComm = up.ID, up.ID, up.Comm
-	}
-	g, behind, err := s.reader.WatchGateway(s.hand.parent)
-	if errors.Is(err, proc.ErrGone) {
-		return errors.New("gateway ended while its session started: nothing was started")
-	}
-	if behind {
-		s.record.Gateway, s.record.GatewayComm = g.ID, g.Comm
-		s.hand.gatewayFD = g.FD
-	}
-	return nil
 }

@@ -109,7 +109,7 @@ func (s *Session) prepare() (start waiting.Start, code int, err error) {
 	}
 	start.Path, start.Longest = path, s.opts.LongestEnd()+margin
 	start.Drop, start.Add = t.variables()
-	start.Gateway, start.Listener = s.hand.gatewayFD, -1
+	start.Gateway = s.hand.gatewayFD
 	start.MustMove = s.opts.Cgroup == CgroupRequire || s.opts.Require && len(s.opts.Limits) > 0
 	if t.engine != nil {
 		start.Listener = t.engine.Listener()
@@ -122,6 +122,23 @@ func (s *Session) prepare() (start waiting.Start, code int, err error) {
 		start.Files = append(start.Files, s.lease.Files()...)
 	}
 	return start, 0, nil
+}
+
+// findOwners finds out who has started the session. The error says that the gateway is gone.
+func (s *Session) findOwners() error {
+	up, err := s.reader.Stat(s.hand.parent)
+	if err == nil {
+		s.record.Parent, s.record.Gateway, s.record.GatewayComm = up.ID, up.ID, up.Comm
+	}
+	g, behind, err := s.reader.WatchGateway(s.hand.parent)
+	if errors.Is(err, proc.ErrGone) {
+		return errors.New("gateway ended while its session started: nothing was started")
+	}
+	if behind {
+		s.record.Gateway, s.record.GatewayComm = g.ID, g.Comm
+		s.hand.gatewayFD = g.FD
+	}
+	return nil
 }
 
 // margin is what a teardown may take beyond its grace periods on a busy machine.

@@ -60,7 +60,7 @@ func (f *front) startBackend() (ready bool, err error) {
 // startSession starts a session of our own as the backend.
 func (f *front) startSession() error {
 	child := proc.Child{
-		Path: proc.SelfExe, Argv: argv.SessionArgs(f.o.Program, f.o.Words), Env: append(os.Environ(), session.EnvBehind+"="+f.record.ID),
+		Path: proc.SelfExe, Argv: argv.SessionArgs(f.o.Program, f.o.Words), Env: append(proc.Environ(), session.EnvBehind+"="+f.record.ID),
 	}
 	done, err := f.relay.Connect(&child)
 	if err != nil {

@@ -45,7 +45,7 @@ func identity(command []string) (id string, found bool) {
 			return "", false
 		}
 	}
-	for _, e := range share.Environment(os.Environ()) {
+	for _, e := range share.Environment(proc.Environ()) {
 		add('e', e)
 	}
 	return b.String(), true

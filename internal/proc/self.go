@@ -1,6 +1,8 @@
 package proc
 
 import (
+	"mcp-tether/internal/waiting"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,4 +16,13 @@ const SelfExe = "/proc/self/exe"
 func SetComm(name string) {
 	b := append([]byte(name), 0)
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0, 0, 0)
+}
+
+// Environ is the environment byte for byte as it was given, duplicates, empty entries and order included. Package os leaves out
+// what it does not understand; a binary that was built without an entry before the runtime has nothing better.
+func Environ() []string {
+	if env, ok := waiting.Environ(); ok {
+		return env
+	}
+	return os.Environ()
 }

@@ -279,7 +279,7 @@ func (f *Finder) launch(lock, listener int) error {
 		defer unix.CloseOnExec(fd)
 	}
 	pid, err := proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.HostArgs(f.args[0], h, f.words), Env: os.Environ(),
+		Path: proc.SelfExe, Argv: argv.HostArgs(f.args[0], h, f.words), Env: proc.Environ(),
 	})
 	if err != nil {
 		return fmt.Errorf("start the host from %s: %w", proc.SelfExe, err)

@@ -26,7 +26,7 @@ func Launch(o Options) error {
 	h := o.Host
 	h.Launches = false
 	_, err = proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.HostArgs(o.Program, h, o.Words), Env: os.Environ(), NewSession: true,
+		Path: proc.SelfExe, Argv: argv.HostArgs(o.Program, h, o.Words), Env: proc.Environ(), NewSession: true,
 		Stdin: null, Stdout: null, Stderr: null,
 	})
 	if err != nil {

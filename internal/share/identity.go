@@ -54,7 +54,7 @@ func (f *Finder) identity() ([]part, error) {
 		{"program", []string{fmt.Sprint(program)}},
 		{"command", f.words},
 		{"directory", directory},
-		{"environment", Environment(os.Environ(), argv.ShareIgnored(f.words, os.Getenv(argv.EnvIgnored))...)},
+		{"environment", Environment(proc.Environ(), argv.ShareIgnored(f.words, os.Getenv(argv.EnvIgnored))...)},
 		{"gateway", []string{gateway.String()}},
 		{"namespaces", []string{host.Boot, fmt.Sprint(namespaces)}},
 		{"user", append(status.Fields("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs",

@@ -3,7 +3,6 @@ package share
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -102,7 +101,7 @@ func (h *host) startServer() error {
 
 // serverEnv is the environment of the first client, and the variable that marks the session as a shared server's.
 func (h *host) serverEnv() []string {
-	return append(os.Environ(), session.EnvShared+"="+h.o.Key)
+	return append(proc.Environ(), session.EnvShared+"="+h.o.Key)
 }
 
 // writtenAhead is how many bytes are given to the server at once, and how many it is offered that it has not read.

@@ -102,7 +102,7 @@ type cloneArgs struct {
 	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// Where the descriptors are in what a supervisor polls. The anchor has the first three.
+// Where the descriptors are in what a supervisor polls. The anchor has signals and parent, and its supervisor in place of itself.
 const (
 	onSignal = iota
 	onParent
