@@ -241,6 +241,7 @@ func TestReapOddRecords(t *testing.T) {
 				ok(t, os.Remove(file))
 				ok(t, c.by(file))
 			}
+			outgrow(t)
 			o := operator.run(t, "reap", "--kill", "--json", "--term-grace=300ms")
 			var r sweep
 			// The pass is not complete where a record could not be read.

@@ -70,7 +70,7 @@ func (p *Page) watch() {
 
 // fork starts the process that ends the session in place of a dead supervisor. The anchor itself starts no runtime: a signal would
 // kill that before it hears any, and with it the last one that all orphans fall to. Whoever takes over may be killed as well, and
-// is replaced. The result is negative where that has happened too often.
+// is replaced. It dies with the anchor: nothing of the session is below it, and its lock would keep reap away. The result is negative where that has happened too often.
 //
 //go:nosplit
 //go:norace

@@ -210,6 +210,7 @@ func begin() {
 			p.giveUp()
 		}
 		if s = p.fork(); s == 0 {
+			dieWith(p.anchor)
 			p.jump(Recovery, 0, 0)
 			return
 		}

@@ -156,6 +156,17 @@ func (p *Page) reap(at *room) int64 {
 	return pid
 }
 
+// dieWith has the kernel kill this process when its parent is killed. A parent that is gone already sends nothing.
+//
+//go:nosplit
+//go:norace
+func dieWith(parent int64) {
+	call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
+	if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != parent {
+		exit(failure)
+	}
+}
+
 // exit ends the process.
 //
 //go:nosplit

@@ -53,10 +53,7 @@ const futexWake = 1
 //go:nosplit
 //go:norace
 func (p *Page) execute() {
-	call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
-	if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != p.supervisor {
-		exit(failure)
-	}
+	dieWith(p.supervisor)
 	if p.terminal == 0 {
 		call(unix.SYS_SETPGID, 0, 0, 0, 0, 0, 0)
 	}

@@ -68,10 +68,7 @@ func (p *Page) supervise() (why, what uintptr) {
 //go:nosplit
 //go:norace
 func (p *Page) begin() {
-	call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
-	if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != p.supervisor {
-		exit(failure)
-	}
+	dieWith(p.supervisor)
 	playing = uintptr(Starter)
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)
 }
