@@ -58,6 +58,8 @@ func TestReapAfterPairKilled(t *testing.T) {
 			if gatewayDies {
 				s.gw.Kill()
 			}
+			// What they had forked, and has executed nothing yet, dies with them.
+			testkit.Until(t, "none of ours", func() bool { return len(s.Wrappers()) == 0 })
 			tree.sweep(t, s, cgroup != "off" && nestable())
 		})
 	}

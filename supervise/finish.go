@@ -29,6 +29,9 @@ func (s *Session) finish() int {
 	s.endSweep()
 	s.closeRecord(r.leaked)
 	s.removeFront()
+	if s.hand.page != nil && !r.leaked {
+		s.hand.page.Finish(s.code) // Whoever is killed from here on has ended the session.
+	}
 	for _, src := range s.polled.wait(0) {
 		s.cause = s.cause.Unless(causeOf(src), false)
 	}

@@ -1,11 +1,12 @@
 package proc
 
 import (
-	"mcp-tether/internal/waiting"
 	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/waiting"
 )
 
 // SelfExe is the running program for exec(2), also after its file was replaced by an upgrade.

@@ -126,7 +126,7 @@ func (p *Page) collect(at *room) (ended bool) {
 		if pid != p.supervisor {
 			continue
 		}
-		if p.done != 0 && at.status&0x7f == 0 {
+		if p.done != 0 {
 			exit(p.code)
 		}
 		ended = true
