@@ -91,7 +91,8 @@ func (l *Leaf) removeSelf() error {
 	if err := l.inPlace(); err != nil {
 		return err
 	}
-	return unix.Unlinkat(l.up, path.Base(l.Dir), unix.AT_REMOVEDIR)
+	dir, name := l.inParent(path.Base(l.Dir))
+	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 }
 
 // Gone reports whether the leaf was removed. Another cgroup may have its name by now.
@@ -102,7 +103,8 @@ func (l *Leaf) inPlace() error {
 	var own, named unix.Stat_t
 	err := unix.Fstat(l.fd, &own)
 	if err == nil {
-		err = unix.Fstatat(l.up, path.Base(l.Dir), &named, unix.AT_SYMLINK_NOFOLLOW)
+		dir, name := l.inParent(path.Base(l.Dir))
+		err = unix.Fstatat(dir, name, &named, unix.AT_SYMLINK_NOFOLLOW)
 	}
 	if err == nil && (own.Ino != named.Ino || own.Dev != named.Dev) {
 		err = unix.ENOENT

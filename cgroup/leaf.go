@@ -17,9 +17,12 @@ import (
 type Leaf struct {
 	// Dir is its absolute path.
 	Dir string
-	// fd is the leaf, and up the cgroup above it, from which the leaf is removed.
-	fd, up int
+	// fd is the leaf, kill its cgroup.kill, open for writing, and up the cgroup above it, from which the leaf is removed. -1 is none.
+	fd, kill, up int
 }
+
+// ErrNoKill says that the kernel does not kill a cgroup as a whole.
+var ErrNoKill = errors.New("cgroups have no cgroup.kill (Linux 5.14)")
 
 // Current finds the directory of the cgroup that this process is in. The error is ErrNone without cgroup v2.
 func Current() (string, error) {
@@ -35,7 +38,7 @@ func Current() (string, error) {
 }
 
 // Create makes the leaf parent/name and opens it. Errors: EACCES, EPERM or EROFS where the hierarchy is not delegated
-// to this user, EEXIST when the name is taken.
+// to this user, EEXIST when the name is taken, ErrNoKill before Linux 5.14.
 func Create(parent, name string) (*Leaf, error) {
 	dir := parent + "/" + name
 	above, err := openCgroup(parent)
@@ -46,10 +49,15 @@ func Create(parent, name string) (*Leaf, error) {
 		unix.Close(above)
 		return nil, fmt.Errorf("create cgroup %s: %w", dir, err)
 	}
-	l := &Leaf{Dir: dir, up: above}
+	l := &Leaf{Dir: dir, kill: -1, up: above}
 	l.fd, err = openDir(above, name)
 	if err == nil && !l.usable() {
 		err = fmt.Errorf("use cgroup %s: its type is not domain: %w", dir, unix.EOPNOTSUPP)
+	}
+	if err == nil {
+		if l.openKill(); l.kill < 0 {
+			err = ErrNoKill
+		}
 	}
 	if err != nil {
 		_ = unix.Unlinkat(above, name, unix.AT_REMOVEDIR)
@@ -77,8 +85,13 @@ func Open(dir string) (*Leaf, error) {
 		unix.Close(above)
 		return nil, fmt.Errorf("open cgroup %s: %w", dir, err)
 	}
-	return &Leaf{Dir: dir, fd: fd, up: above}, nil
+	l := &Leaf{Dir: dir, fd: fd, up: above}
+	l.openKill()
+	return l, nil
 }
+
+// Adopt makes a leaf of what another process has opened: the directory and its cgroup.kill. It opens nothing.
+func Adopt(dir string, fd, kill int) *Leaf { return &Leaf{Dir: dir, fd: fd, kill: kill, up: -1} }
 
 // IsGone reports whether an error says that there is no such cgroup.
 func IsGone(err error) bool { return vanished(err) || errors.Is(err, ErrNone) }
@@ -110,8 +123,9 @@ func (l *Leaf) FD() int {
 
 // Close closes the descriptors; the leaf itself stays.
 func (l *Leaf) Close() {
-	_ = unix.Close(l.fd)
-	_ = unix.Close(l.up)
+	for _, fd := range []int{l.fd, l.kill, l.up} {
+		_ = unix.Close(fd)
+	}
 }
 
 // Owner is the user that made the leaf.
@@ -123,13 +137,22 @@ func (l *Leaf) Owner() (int, error) {
 	return int(st.Uid), nil
 }
 
-// OpenKill opens cgroup.kill for writing; -1 where there is none (before Linux 5.14). Who waits without a runtime can write to it.
-func (l *Leaf) OpenKill() int {
+// KillFD is cgroup.kill, open for writing; -1 where there is none. Who waits without a runtime can write to it.
+func (l *Leaf) KillFD() int { return l.kill }
+
+func (l *Leaf) openKill() {
 	fd, err := unix.Openat(l.fd, "cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1
+	if l.kill = fd; err != nil {
+		l.kill = -1
 	}
-	return fd
+}
+
+// inParent is where a file of the cgroup above the leaf is: a directory and a name. It opens nothing.
+func (l *Leaf) inParent(file string) (dir int, name string) {
+	if l.up >= 0 {
+		return l.up, file
+	}
+	return unix.AT_FDCWD, path.Dir(l.Dir) + "/" + file
 }
 
 // Expel moves a process of the leaf, or of a cgroup below, to the parent cgroup. One that is elsewhere stays there: it may have a
@@ -138,16 +161,22 @@ func (l *Leaf) Expel(pid int) error {
 	if !l.Has(pid) {
 		return nil
 	}
-	err := kernel.WriteAt(l.up, "cgroup.procs", strconv.Itoa(pid))
+	dir, file := l.inParent("cgroup.procs")
+	err := kernel.WriteAt(dir, file, strconv.Itoa(pid))
 	if errors.Is(err, unix.EBUSY) { // It hands on controllers.
-		err = kernel.WriteAt(l.up, aside+"/cgroup.procs", strconv.Itoa(pid))
+		dir, file = l.inParent(aside + "/cgroup.procs")
+		err = kernel.WriteAt(dir, file, strconv.Itoa(pid))
 	}
 	return err
 }
 
 // Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14).
 func (l *Leaf) Kill() error {
-	return kernel.WriteAt(l.fd, "cgroup.kill", "1")
+	if l.kill < 0 {
+		return ErrNoKill
+	}
+	_, err := unix.Write(l.kill, []byte("1"))
+	return err
 }
 
 // Freeze stops (or resumes) every process in the leaf and below, so that none can fork (Linux 5.2). A frozen process can

@@ -149,7 +149,7 @@ func TestLeaf(t *testing.T) {
 		t.Errorf("a: %s", got)
 	}
 	populated(t, l, true)
-	l.kill(t)
+	l.end(t)
 	if got := b.ended(t); got != "signal: killed" {
 		t.Errorf("b: %s", got)
 	}
@@ -164,12 +164,11 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
-// kill kills all by Kill. Before Linux 5.14 that says so, and does nothing.
-func (l *Leaf) kill(t *testing.T) {
+// end kills all by Kill.
+func (l *Leaf) end(t *testing.T) {
 	t.Helper()
-	_, err := os.Stat(l.Dir + "/cgroup.kill")
-	if got := l.Kill(); (got == nil) != (err == nil) || got != nil && !errors.Is(got, unix.ENOENT) {
-		t.Errorf("cgroup.kill: %v, and Kill: %v", err, got)
+	if err := l.Kill(); err != nil {
+		t.Error(err)
 	}
 	stage.KillCgroup(l.Dir)
 }
@@ -178,6 +177,29 @@ func populated(t *testing.T, l *Leaf, want bool) {
 	t.Helper()
 	if got, err := l.Populated(); got != want || err != nil {
 		t.Errorf("populated %v, %v; want %v", got, err, want)
+	}
+}
+
+// What another process has opened serves to kill and to remove a leaf, when nothing more can be opened.
+func TestLeafAdopted(t *testing.T) {
+	made := newLeaf(t)
+	l := Adopt(made.Dir, made.FD(), made.KillFD())
+	made.start(t)
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	none := unix.Rlimit{Cur: 0, Max: files.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	_, control := os.ReadFile(l.Dir + "/cgroup.procs")
+	killed, removed := l.Kill(), l.RemoveSoon(int(testkit.Patience/time.Millisecond))
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if control == nil || killed != nil || removed != nil {
+		t.Errorf("a file was opened: %v; kill: %v; remove: %v", control, killed, removed)
 	}
 }
 
@@ -199,7 +221,7 @@ func TestLeafNested(t *testing.T) {
 	if pids, err := l.Procs(); err != nil || !slices.Equal(pids, []int{pid}) {
 		t.Errorf("procs %v, %v; want %d", pids, err, pid)
 	}
-	l.kill(t)
+	l.end(t)
 	if got := c.ended(t); got != "signal: killed" {
 		t.Error(got)
 	}

@@ -52,10 +52,6 @@ func (t *tree) makeLeaf(dir string, notFound error) (made, limited error) {
 		}
 		return made, limited
 	}
-	if t.killFD = t.scope.Leaf.OpenKill(); t.killFD < 0 {
-		t.dropLeaf()
-		return errNoKill, nil
-	}
 	t.record.Cgroup = t.scope.Leaf.Dir
 	if len(t.opts.Limits) > 0 {
 		limited = t.scope.Leaf.Limit(t.opts.Limits)
@@ -76,8 +72,6 @@ var (
 	// errRequired says that the cgroup that the user requires cannot be made, and errOff that the user wants none.
 	errRequired = errors.New("--cgroup=require")
 	errOff      = errors.New("--cgroup=off")
-	// errNoKill says that the kernel does not kill a cgroup as a whole.
-	errNoKill = errors.New("cgroups have no cgroup.kill (Linux 5.14)")
 	// errRequiredLimits says that limits that the user requires cannot be had.
 	errRequiredLimits = errors.New("--limits=require")
 )

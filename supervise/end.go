@@ -27,6 +27,9 @@ func End(page *waiting.Page, role waiting.Role, ev waiting.Event) (int, error) {
 	t := s.newTree()
 	s.code = ExitFailure
 	if role == waiting.Recovery {
+		if pid, _, _ := page.Server(); pid > 0 {
+			s.code = 128 + int(unix.SIGKILL) // until its end is known
+		}
 		s.recovers = true
 		s.hand.supervisor = os.Getpid()
 		s.hand.parentFD, s.hand.gatewayFD, s.hand.anchorFD = -1, -1, -1
@@ -79,7 +82,7 @@ func (s *Session) reopen(role waiting.Role) {
 	} else if dir != nil {
 		s.takeRecord(dir)
 	}
-	t.findLeaf()
+	t.findLeaf(role)
 	if s.opts.Containers == ContainersOff || s.record.Socket == "" {
 		return
 	}
@@ -108,9 +111,14 @@ func (s *Session) reclaim(role waiting.Role) {
 	}
 }
 
-// findLeaf opens the leaf that the record names, or the one of this session below our own cgroup.
-func (t *tree) findLeaf() {
+// findLeaf takes the leaf that the supervisor has open, or opens the one that the record names, or the one of this session below our
+// own cgroup.
+func (t *tree) findLeaf(role waiting.Role) {
 	dir := t.record.Cgroup
+	if fd, kill := t.hand.page.Leaf(); role == waiting.Supervisor && fd >= 0 {
+		t.scope.Leaf = cgroup.Adopt(dir, fd, kill)
+		return
+	}
 	if path.Base(dir) != leafName(t.hand.id) {
 		own, err := cgroup.Current()
 		if err != nil {

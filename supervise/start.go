@@ -115,7 +115,7 @@ func (s *Session) prepare() (start waiting.Start, code int, err error) {
 		start.Listener = t.engine.Listener()
 	}
 	if leaf := t.scope.Leaf; leaf != nil {
-		start.Leaf, start.Kill = leaf.FD(), t.killFD
+		start.Leaf, start.Kill = leaf.FD(), leaf.KillFD()
 		start.Files = append(start.Files, leaf.Dir)
 	}
 	if s.lease != nil {

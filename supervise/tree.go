@@ -28,8 +28,6 @@ type tree struct {
 	lookedAt time.Time
 	lookTook time.Duration
 	toll     toll
-	// killFD is the leaf's cgroup.kill, open for the supervisor.
-	killFD int
 }
 
 // mayGoOn reports whether the server was not asked to end yet. It is true without a tree.

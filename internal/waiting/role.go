@@ -188,6 +188,9 @@ func (p *Page) Descriptors() (parent, gateway, anchor, lock, listener int) {
 	return int(p.parentFD), int(p.gatewayFD), int(p.anchorFD), int(p.lockFD), int(p.listenFD)
 }
 
+// Leaf is the leaf's directory, and its cgroup.kill, open for writing; -1 where there is none.
+func (p *Page) Leaf() (dir, kill int) { return int(p.leafFD), int(p.killFD) }
+
 // Closed reports whether a standard stream was not open when the session began.
 func (p *Page) Closed(fd int) bool { return p.closed>>uint(fd)&1 != 0 }
 
