@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +23,9 @@ import (
 // the anchor when the supervisor has not ended the session. For a client of the container engine the supervisor goes on first. No step
 // may be fatal: it works without the log file, the record or the engine. Call it on the locked main thread.
 func End(page *waiting.Page, role waiting.Role, ev waiting.Event) (int, error) {
+	if role == waiting.Recovery {
+		page.AwaitStarter(time.Second)
+	}
 	s, known := restored(page)
 	s.openLog()
 	t := s.newTree()

@@ -151,6 +151,14 @@ func (p *Page) AwaitServer() int {
 	return int(p.server)
 }
 
+// AwaitStarter waits until a starter that was killed with the supervisor is gone, for at most so long. Until then it may be in a system
+// call that still makes a leaf or a file.
+func (p *Page) AwaitStarter(limit time.Duration) {
+	for began := time.Now(); p.starter > 0 && unix.Kill(int(p.starter), 0) == nil && time.Since(began) < limit; {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // KeepOnly closes all descriptors of the supervisor that it does not need, and those of the starter, which must exit then.
 func (p *Page) KeepOnly(list func() []int) {
 	for _, fd := range list() {
