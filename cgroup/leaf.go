@@ -17,7 +17,8 @@ import (
 type Leaf struct {
 	// Dir is its absolute path.
 	Dir string
-	// fd is the leaf, kill its cgroup.kill, open for writing, and up the cgroup above it, from which the leaf is removed. -1 is none.
+	// fd is the leaf, kill its cgroup.kill, open for writing where the leaf was made here, and up the cgroup above it, from which the leaf
+	// is removed. -1 is none.
 	fd, kill, up int
 }
 
@@ -55,8 +56,8 @@ func Create(parent, name string) (*Leaf, error) {
 		err = fmt.Errorf("use cgroup %s: its type is not domain: %w", dir, unix.EOPNOTSUPP)
 	}
 	if err == nil {
-		if l.openKill(); l.kill < 0 {
-			err = ErrNoKill
+		if l.kill, err = unix.Openat(l.fd, "cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil {
+			l.kill, err = -1, ErrNoKill
 		}
 	}
 	if err != nil {
@@ -85,9 +86,7 @@ func Open(dir string) (*Leaf, error) {
 		unix.Close(above)
 		return nil, fmt.Errorf("open cgroup %s: %w", dir, err)
 	}
-	l := &Leaf{Dir: dir, fd: fd, up: above}
-	l.openKill()
-	return l, nil
+	return &Leaf{Dir: dir, fd: fd, kill: -1, up: above}, nil
 }
 
 // Adopt makes a leaf of what another process has opened: the directory and its cgroup.kill. It opens nothing.
@@ -137,15 +136,8 @@ func (l *Leaf) Owner() (int, error) {
 	return int(st.Uid), nil
 }
 
-// KillFD is cgroup.kill, open for writing; -1 where there is none. Who waits without a runtime can write to it.
+// KillFD is cgroup.kill of a leaf that was made here, open for writing. Who waits without a runtime can write to it.
 func (l *Leaf) KillFD() int { return l.kill }
-
-func (l *Leaf) openKill() {
-	fd, err := unix.Openat(l.fd, "cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if l.kill = fd; err != nil {
-		l.kill = -1
-	}
-}
 
 // inParent is where a file of the cgroup above the leaf is: a directory and a name. It opens nothing.
 func (l *Leaf) inParent(file string) (dir int, name string) {
@@ -173,7 +165,7 @@ func (l *Leaf) Expel(pid int) error {
 // Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14).
 func (l *Leaf) Kill() error {
 	if l.kill < 0 {
-		return ErrNoKill
+		return kernel.WriteAt(l.fd, "cgroup.kill", "1")
 	}
 	_, err := unix.Write(l.kill, []byte("1"))
 	return err

@@ -51,13 +51,22 @@ func (r *Reader) signalIf(pid int, judge func(Stat) error, sigs ...syscall.Signa
 	if exited(fd) {
 		return fmt.Errorf("signal %v: %w", s.ID, ErrGone)
 	}
-	for _, sig := range sigs {
-		err := unix.PidfdSendSignal(fd, sig, nil, 0)
-		if err == unix.ENOSYS {
-			return r.signalByPID(pid, judge, sigs)
+	err = sendAll(s.ID, sigs, func(sig syscall.Signal) error { return unix.PidfdSendSignal(fd, sig, nil, 0) })
+	if errors.Is(err, unix.ENOSYS) {
+		return r.signalByPID(pid, judge, sigs)
+	}
+	return err
+}
+
+// sendAll sends one signal after the other. Whoever has ended by the first needs no second: its parent may have waited for it by then.
+func sendAll(id ID, sigs []syscall.Signal, send func(syscall.Signal) error) error {
+	for n, sig := range sigs {
+		err := send(sig)
+		if err == unix.ESRCH && n > 0 {
+			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("signal %v: %w", s.ID, vanished(err))
+			return fmt.Errorf("signal %v: %w", id, vanished(err))
 		}
 	}
 	return nil
@@ -81,12 +90,7 @@ func (r *Reader) signalByPID(pid int, judge func(Stat) error, sigs []syscall.Sig
 	if err != nil {
 		return err
 	}
-	for _, sig := range sigs {
-		if err := unix.Kill(pid, sig); err != nil {
-			return fmt.Errorf("signal %v: %w", s.ID, vanished(err))
-		}
-	}
-	return nil
+	return sendAll(s.ID, sigs, func(sig syscall.Signal) error { return unix.Kill(pid, sig) })
 }
 
 // SignalChild signals a direct child that the caller has not waited for yet. Until then the kernel does not reuse its pid,

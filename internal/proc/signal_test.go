@@ -193,3 +193,24 @@ func wait(t *testing.T, pid int) unix.WaitStatus {
 		}
 	}
 }
+
+// Seen to fail where the end by the first signal, which the parent has waited for, counts as not reached.
+func TestSendAllEndsWithTheFirst(t *testing.T) {
+	sent := 0
+	send := func(fails int) func(syscall.Signal) error {
+		sent = 0
+		return func(syscall.Signal) error {
+			if sent++; sent == fails {
+				return unix.ESRCH
+			}
+			return nil
+		}
+	}
+	both := []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT}
+	if err := sendAll(ID{PID: 2}, both, send(2)); err != nil {
+		t.Errorf("gone by the first: %v", err)
+	}
+	if err := sendAll(ID{PID: 2}, both, send(1)); !errors.Is(err, ErrGone) || sent != 1 {
+		t.Errorf("gone before: %v after %d", err, sent)
+	}
+}
