@@ -12,15 +12,18 @@ import (
 // maxRecord bounds a record file, in bytes.
 const maxRecord = 64 << 10
 
-// tornPause is how long to wait for a record to be written whole.
-const tornPause = 2 * time.Millisecond
+// How often to read a record that is perhaps being written, and how long to wait between.
+const (
+	tornTries = 5
+	tornPause = 2 * time.Millisecond
+)
 
 // Read reads a record. Symbolic links, FIFOs, oversized files, unknown versions and records that do not name their own
 // file are errors: such a record proves nothing. One in which nothing is written yet is none (os.ErrNotExist).
 func (d *Directory) Read(id string) (Record, error) {
 	r, err := d.read(id)
 	var torn *json.SyntaxError
-	if errors.As(err, &torn) { // It is perhaps being written.
+	for n := 1; n < tornTries && errors.As(err, &torn); n++ {
 		time.Sleep(tornPause)
 		r, err = d.read(id)
 	}
