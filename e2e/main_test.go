@@ -30,6 +30,7 @@ func run(m *testing.M) int {
 	defer stopEngines()
 	// Under nohup hang-ups are ignored, and would be by all that is started here. What is caught is not inherited.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	leaveTerminal()
 	if err := widen(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -54,6 +55,14 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// leaveTerminal gives up the controlling terminal, if there is one: what a gateway starts has none, and tests make their own.
+func leaveTerminal() {
+	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0); err == nil {
+		_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, tty.Fd(), syscall.TIOCNOTTY, 0)
+		_ = tty.Close()
+	}
 }
 
 // parallelTests is how many tests run at once at least. Most of them wait: for a grace to be over, or for an engine.
