@@ -192,7 +192,7 @@ func TestEndOfManyLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	unix.Close(free)
-	testkit.WithFiles(t, uint64(free+2*maxAtOnce+maxAtOnce/2), func() { err = endFindings(found, false, quickly(), math.MaxUint64) })
+	testkit.WithFiles(t, uint64(free+3*maxAtOnce+maxAtOnce/2), func() { err = endFindings(found, false, quickly(), math.MaxUint64) })
 	if err != nil {
 		t.Error(err)
 	}
