@@ -64,6 +64,7 @@ type Finding struct {
 	leaf   string             // cgroup directory
 	socket string             // of the session's proxy
 	keep   []string
+	spared []proc.ID // kept processes of the session
 	// inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
 	inherited bool
 	// over says that the session is, and nothing but its record and an empty cgroup are left.

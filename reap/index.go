@@ -15,9 +15,9 @@ import (
 
 // index holds the tables of the rules.
 type index struct {
-	h        *machine
-	byPID    map[int]*process
-	children map[int][]*process
+	h     *machine
+	table proc.Table
+	byPID map[int]*process
 	// supervised are the sessions with a living supervisor.
 	supervised map[owned]bool
 	// taken are the processes, and reported the ids of the containers, that are in a finding already.
@@ -44,18 +44,18 @@ type owned struct {
 
 func newIndex(h *machine) *index {
 	x := &index{
-		h: h, byPID: map[int]*process{}, children: map[int][]*process{}, supervised: map[owned]bool{},
+		h: h, byPID: map[int]*process{}, supervised: map[owned]bool{},
 		taken: map[proc.ID]bool{}, reported: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
 		adopters: map[int]bool{}, keeping: map[string]bool{},
 	}
+	all := make([]proc.Stat, len(h.Procs))
 	for i := range h.Procs {
-		x.byPID[h.Procs[i].PID] = &h.Procs[i]
+		x.byPID[h.Procs[i].PID], all[i] = &h.Procs[i], h.Procs[i].Stat
 	}
+	x.table = proc.NewTable(all)
 	for i := range h.Procs {
-		p := &h.Procs[i]
-		if up := x.parent(p); up != nil {
-			x.children[up.PID] = append(x.children[up.PID], p)
-			x.noteAdoption(up, p)
+		if up := x.parent(&h.Procs[i]); up != nil {
+			x.noteAdoption(up, &h.Procs[i])
 		}
 	}
 	patterns := map[owned][]string{}
@@ -79,14 +79,12 @@ func newIndex(h *machine) *index {
 	return x
 }
 
-// parent is the parent of a process, nil when it is not in the table. A parent is never younger than its child: a younger
-// process has got the pid while the table was read.
+// parent is the parent of a process, nil when it is not in the table.
 func (x *index) parent(p *process) *process {
-	up := x.byPID[p.PPID]
-	if up == nil || up.Start > p.Start {
-		return nil
+	if up, ok := x.table.Parent(p.Stat); ok {
+		return x.byPID[up.PID]
 	}
-	return up
+	return nil
 }
 
 // noteAdoption notes a child subreaper by what it did. A process is born into the terminal session of the process that
@@ -119,12 +117,8 @@ func (x *index) line(p *process) iter.Seq[*process] {
 
 // keepTree adds a process and all below it to the kept.
 func (x *index) keepTree(p *process, kept map[int]bool) {
-	if kept[p.PID] {
-		return
-	}
-	kept[p.PID] = true
-	for _, c := range x.children[p.PID] {
-		x.keepTree(c, kept)
+	for _, s := range x.table.Below([]int{p.PID}, kept) {
+		kept[s.PID] = true
 	}
 }
 
@@ -236,7 +230,9 @@ func (x *index) tree(tops []*process, sc scope) []*process {
 		if !x.untouchable(p) && (sc.newborns || p.Start < x.h.Since) && (sc.uid < 0 || p.UID == sc.uid) {
 			out = append(out, p)
 		}
-		queue = append(queue, x.children[p.PID]...)
+		for _, pid := range x.table.Children(p.PID) {
+			queue = append(queue, x.byPID[pid])
+		}
 		if sc.sessions && p.Stat.Session == p.PID {
 			queue = append(queue, x.inSession(p)...)
 		}
@@ -273,6 +269,7 @@ func (x *index) fill(f *Finding, tops []*process, sc scope) {
 	sc.stuck = func(p *process) { f.stuck = p.stuck() }
 	members := x.tree(tops, sc)
 	f.Members = x.take(members)
+	f.spared = x.keptOf(f.UID, f.Session)
 	for _, m := range members {
 		f.boxed = f.boxed || clients.RunsContainer(m.Args)
 	}
@@ -289,6 +286,16 @@ func (x *index) fill(f *Finding, tops []*process, sc scope) {
 	if len(f.Command) == 0 {
 		f.Command = session.Redact(top.Args)
 	}
+}
+
+// keptOf are the processes with a session's mark that are kept: what they start while the session is ended is kept as well.
+func (x *index) keptOf(uid int, id string) (out []proc.ID) {
+	for i := range x.h.Procs {
+		if p := &x.h.Procs[i]; x.kept[p.PID] && id != "" && p.Session == id && p.UID == uid {
+			out = append(out, p.ID)
+		}
+	}
+	return out
 }
 
 // gateway is what can be said of a gateway.

@@ -44,7 +44,7 @@ func (t *tree) makeLeaf(dir string, notFound error) (made, limited error) {
 	case notFound != nil:
 		made = notFound
 	case made == nil:
-		t.scope.Leaf, made = cgroup.Create(dir, leafName(t.hand.id))
+		t.members.Leaf, made = cgroup.Create(dir, leafName(t.hand.id))
 	}
 	if made != nil {
 		if len(t.opts.Limits) > 0 {
@@ -52,9 +52,9 @@ func (t *tree) makeLeaf(dir string, notFound error) (made, limited error) {
 		}
 		return made, limited
 	}
-	t.record.Cgroup = t.scope.Leaf.Dir
+	t.record.Cgroup = t.members.Leaf.Dir
 	if len(t.opts.Limits) > 0 {
-		limited = t.scope.Leaf.Limit(t.opts.Limits)
+		limited = t.members.Leaf.Limit(t.opts.Limits)
 	}
 	return nil, limited
 }
@@ -86,9 +86,9 @@ func leafName(id string) string { return cgroup.Prefix + id }
 
 // dropLeaf gives up the leaf, because the server is not in it.
 func (t *tree) dropLeaf() {
-	if t.scope.Leaf = t.removeLeaf(nil); t.scope.Leaf != nil {
+	if t.members.Leaf = t.removeLeaf(nil); t.members.Leaf != nil {
 		t.leafLeft = true
-		t.scope.Leaf.Close()
-		t.scope.Leaf = nil
+		t.members.Leaf.Close()
+		t.members.Leaf = nil
 	}
 }

@@ -38,8 +38,8 @@ func End(page *waiting.Page, role waiting.Role, ev waiting.Event) (int, error) {
 		s.hand.supervisor = os.Getpid()
 		s.hand.parentFD, s.hand.gatewayFD, s.hand.anchorFD = -1, -1, -1
 		// A tracer may hold the dead supervisor. All orphans have fallen to the anchor, which waits for them.
-		t.scope.Foreign = append(slices.Clip(s.foreign), s.record.Supervisor)
-		t.scope.Root = s.hand.anchor
+		t.members.Foreign = append(slices.Clip(s.foreign), s.record.Supervisor)
+		t.members.Root = s.hand.anchor
 	}
 	if err := s.listen(); err != nil {
 		s.log.Error().Err(err).Msg("signals are not seen")
@@ -120,7 +120,7 @@ func (s *Session) reclaim(role waiting.Role) {
 func (t *tree) findLeaf(role waiting.Role) {
 	dir := t.record.Cgroup
 	if fd, kill := t.hand.page.Leaf(); role == waiting.Supervisor && fd >= 0 {
-		t.scope.Leaf = cgroup.Adopt(dir, fd, kill)
+		t.members.Leaf = cgroup.Adopt(dir, fd, kill)
 		return
 	}
 	if path.Base(dir) != leafName(t.hand.id) {
@@ -135,7 +135,7 @@ func (t *tree) findLeaf(role waiting.Role) {
 		leaf, err = cgroup.Open(dir) // A transient error must not lose the leaf.
 	}
 	if err == nil {
-		t.scope.Leaf, t.record.Cgroup = leaf, dir
+		t.members.Leaf, t.record.Cgroup = leaf, dir
 	}
 }
 

@@ -50,7 +50,7 @@ func (t *tree) openEngine() {
 
 // adoptEngine takes over an open engine, and waits for its first client.
 func (t *tree) adoptEngine(dir *session.Directory, listener int) {
-	t.engine = keeper.Adopt(t.keeping(), &t.record, dir, listener, func() { _, _, _ = t.scope.Members() })
+	t.engine = keeper.Adopt(t.keeping(), &t.record, dir, listener, func() { _, _, _ = t.members.Members() })
 	if t.engine != nil && listener >= 0 {
 		t.polled.add(clients, listener, unix.POLLIN)
 	}

@@ -65,7 +65,7 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	members := []int{daemonIn(t, orphan).PID}
-	expectMembers(t, &tr.scope, "while the helper lives", members)
+	expectMembers(t, &tr.members, "while the helper lives", members)
 
 	// The engine hangs up, and then the session ends.
 	conn.Close()
@@ -73,14 +73,14 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 		all, err := s.reader.Descendants(os.Getpid())
 		return err == nil && !slices.ContainsFunc(all, func(p proc.Stat) bool { return p.Session == helper && p.Comm == "cat" && !p.Dead() })
 	})
-	expectMembers(t, &tr.scope, "when the command has ended", members)
+	expectMembers(t, &tr.members, "when the command has ended", members)
 	tr.engine.Close()
 	testkit.Until(t, "the daemon is an orphan of ours", func() bool {
 		st, err := s.reader.Stat(daemon.PID)
 		return err == nil && st.PPID == os.Getpid()
 	})
-	expectMembers(t, &tr.scope, "when no helper is left", members)
-	tr.scope.Kill(0)
+	expectMembers(t, &tr.members, "when no helper is left", members)
+	tr.kill()
 	testkit.Until(t, "the end of the orphan", func() bool {
 		_, _ = proc.Reap(func(int, unix.WaitStatus) {})
 		_, err := s.reader.Stat(members[0])
@@ -121,7 +121,7 @@ func daemonIn(t *testing.T, file string) proc.ID {
 	return st.ID
 }
 
-func expectMembers(t *testing.T, s *teardown.Scope, when string, want []int) {
+func expectMembers(t *testing.T, s *teardown.Membership, when string, want []int) {
 	t.Helper()
 	members, kept, err := s.Members()
 	got := []int{}

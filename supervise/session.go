@@ -136,10 +136,10 @@ func (s *Session) request(ev teardown.Event, why session.Cause) {
 func (s *Session) newTree() *tree {
 	t := &tree{common: &s.common}
 	t.machine.Grace = s.opts.grace()
-	t.scope.Root, t.scope.Keep, t.scope.Helpers = os.Getpid(), s.opts.Keep, t.helpers
-	t.scope.Cleanup = s.opts.KillTimeout / 2
+	t.members.Root, t.members.Keep, t.members.Helpers = os.Getpid(), s.opts.Keep, t.helpers
+	t.killer = t.members.Killer(s.opts.KillTimeout / 2)
 	if s.hand.page == nil {
-		t.scope.Foreign = s.foreign
+		t.members.Foreign = s.foreign
 	}
 	s.tree = t
 	return t

@@ -114,7 +114,7 @@ func (s *Session) prepare() (start waiting.Start, code int, err error) {
 	if t.engine != nil {
 		start.Listener = t.engine.Listener()
 	}
-	if leaf := t.scope.Leaf; leaf != nil {
+	if leaf := t.members.Leaf; leaf != nil {
 		start.Leaf, start.Kill = leaf.FD(), leaf.KillFD()
 		start.Files = append(start.Files, leaf.Dir)
 	}

@@ -44,7 +44,7 @@ func (t *tree) helpers() []proc.ID {
 	if !t.sweeper.Zero() {
 		out = append(slices.Clip(out), t.sweeper)
 	}
-	if t.scope.Root != os.Getpid() {
+	if t.members.Root != os.Getpid() {
 		out = append(slices.Clip(out), t.identity(os.Getpid())) // We are below the root ourselves.
 	}
 	return out

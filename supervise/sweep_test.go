@@ -48,12 +48,12 @@ func TestWhatTheSweepLeavesIsNoMember(t *testing.T) {
 		st, err := s.reader.Stat(daemon.PID)
 		return err == nil && st.PPID == os.Getpid()
 	})
-	expectMembers(t, &tr.scope, "amid the sweep", nil)
+	expectMembers(t, &tr.members, "amid the sweep", nil)
 	s.endSweep()
 	if s.reader.Life(sweep) != proc.Dead {
 		t.Error("the sweep goes on")
 	}
-	expectMembers(t, &tr.scope, "after the sweep", nil)
+	expectMembers(t, &tr.members, "after the sweep", nil)
 	if st, err := s.reader.Stat(daemon.PID); err != nil || st.ID != daemon || st.Dead() {
 		t.Errorf("the daemon was touched: %+v, %v", st, err)
 	}

@@ -15,7 +15,8 @@ import (
 type tree struct {
 	*common
 	machine teardown.Machine
-	scope   teardown.Scope
+	members teardown.Membership
+	killer  teardown.Killer
 	engine  *keeper.Keeper // nil where containers are not looked after
 	// server is the child's pid until it is waited for, then 0. started is its pid for good.
 	server, started int
@@ -86,7 +87,7 @@ func (t *tree) onChildren(exited, left bool) {
 // was moved there from outside. With children, all of them may be processes to keep.
 func (t *tree) empty(childrenLeft bool) bool {
 	if !childrenLeft {
-		return t.scope.Leaf == nil || t.emptyLeaf()
+		return t.members.Leaf == nil || t.emptyLeaf()
 	}
 	if t.mayGoOn() && t.server > 0 {
 		return false
@@ -97,10 +98,10 @@ func (t *tree) empty(childrenLeft bool) bool {
 
 // emptyLeaf reports whether there is a leaf, and no process in it.
 func (t *tree) emptyLeaf() bool {
-	if t.scope.Leaf == nil {
+	if t.members.Leaf == nil {
 		return false
 	}
-	populated, err := t.scope.Leaf.Populated()
+	populated, err := t.members.Leaf.Populated()
 	return err == nil && !populated
 }
 
@@ -124,15 +125,15 @@ func (t *tree) onlyOthers() bool {
 // explained reports whether a look finds no member, and something else that explains why a child is left: it is kept on purpose, or
 // not the session's, or dead (a tracer may hold it).
 func (t *tree) explained() bool {
-	members, kept, err := t.scope.Members()
-	return err == nil && len(members) == 0 && !t.scope.Unseen() && len(kept)+t.others()+t.scope.Dead() > 0
+	members, kept, err := t.members.Members()
+	return err == nil && len(members) == 0 && !t.members.Unseen() && len(kept)+t.others()+t.members.Dead() > 0
 }
 
 // others counts the processes that do not belong to the session: those that the last look has found, and those that it
 // cannot see (hidepid). One that has ended explains nothing that is left.
 func (t *tree) others() int {
-	n := t.scope.Strangers()
-	for _, id := range append(t.scope.Helpers(), t.scope.Foreign...) {
+	n := t.members.Strangers()
+	for _, id := range append(t.members.Helpers(), t.members.Foreign...) {
 		if t.reader.Life(id) != proc.Dead {
 			n++
 		}
@@ -176,19 +177,22 @@ func (t *tree) repeat() {
 }
 
 // terminate asks all members that were not asked yet to end.
-func (t *tree) terminate() {
-	t.report(t.scope.Terminate(t.server))
-	t.lookAgain()
-}
+func (t *tree) terminate() { t.report(t.killer.Ask(t.unseenServer())) }
 
 // kill is one round of SIGKILL.
-func (t *tree) kill() {
-	t.report(t.scope.Kill(t.server))
-	t.lookAgain()
+func (t *tree) kill() { t.report(t.killer.Kill(t.unseenServer())) }
+
+// unseenServer is the server to be signalled when nothing can be listed.
+func (t *tree) unseenServer() int {
+	if t.members.Keeps(t.server) {
+		return 0
+	}
+	return t.server
 }
 
-// report notes which process was signalled, and logs at debug level why.
-func (t *tree) report(sent []teardown.Sent) {
+// report notes which process was signalled, and logs at debug level why. What could not be looked at is looked for again.
+func (t *tree) report(sent []teardown.Sent, _ error) {
+	t.lookAgain()
 	t.toll.add(sent, t.started)
 	for _, x := range sent {
 		t.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Str("cause", string(t.cause)).
@@ -220,16 +224,13 @@ type remains struct {
 func (t *tree) close() remains {
 	r := remains{began: t.machine.Began}
 	if !t.clear {
-		r.survivors = t.scope.Survivors(func() (members []proc.Stat) {
-			members, r.kept, _ = t.scope.Members()
-			return members
-		})
+		r.survivors, r.kept, _ = t.killer.Survivors()
 	}
 	r.removed = t.closeEngine(t.engine)
 	r.unseen = len(r.survivors) == 0 && t.unseen()
 	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.Err != nil
-	if t.scope.Leaf != nil {
-		r.oomKills = t.scope.Leaf.OOMKills()
+	if t.members.Leaf != nil {
+		r.oomKills = t.members.Leaf.OOMKills()
 	}
 	r.leaf = t.removeLeaf(r.kept)
 	if t.server > 0 {
@@ -256,12 +257,12 @@ const removeTries = 50
 
 // removeLeaf removes the tree's cgroup; kept processes move to the parent first. It returns a leaf that cannot be removed.
 func (t *tree) removeLeaf(kept []proc.Stat) *cgroup.Leaf {
-	leaf := t.scope.Leaf
+	leaf := t.members.Leaf
 	if leaf == nil {
 		return nil
 	}
 	teardown.Expel(leaf, kept, func() (again []proc.Stat) {
-		_, again, _ = t.scope.Members()
+		_, again, _ = t.members.Members()
 		return again
 	})
 	if err := leaf.RemoveSoon(removeTries); err != nil {

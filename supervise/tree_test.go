@@ -38,8 +38,9 @@ func TestWhatCannotBeListedHasLeaked(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := func() remains {
-		tr := &tree{common: c, scope: teardown.Scope{Root: os.Getpid(), Foreign: []proc.ID{st.ID}}}
-		tr.scope.Helpers = tr.helpers
+		tr := &tree{common: c, members: teardown.Membership{Root: os.Getpid(), Foreign: []proc.ID{st.ID}}}
+		tr.killer = tr.members.Killer(0)
+		tr.members.Helpers = tr.helpers
 		return tr.close()
 	}
 	if r := left(); r.leaked || len(r.survivors) > 0 {
@@ -72,8 +73,8 @@ func TestWhatWasThereExplainsWhileItLives(t *testing.T) {
 		"nothing is known": {proc.ID{}, gone, true},
 	} {
 		// The look is at what is below the child, so the child itself is not listed.
-		tr := &tree{common: c, scope: teardown.Scope{Root: pid, Foreign: []proc.ID{x.before}}}
-		tr.scope.Helpers = func() []proc.ID { return []proc.ID{x.helper} }
+		tr := &tree{common: c, members: teardown.Membership{Root: pid, Foreign: []proc.ID{x.before}}}
+		tr.members.Helpers = func() []proc.ID { return []proc.ID{x.helper} }
 		if tr.onlyOthers() != x.explained || tr.unseen() == x.explained {
 			t.Errorf("%s: only others %t, unseen %t", name, tr.onlyOthers(), tr.unseen())
 		}

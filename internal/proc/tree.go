@@ -123,20 +123,8 @@ func (r *Reader) children(pid, threads int) ([]int, error) {
 // descendantsByScan reads the whole process table.
 func (r *Reader) descendantsByScan(root int) ([]Stat, error) {
 	all, err := r.All()
-	byParent := make(map[int][]Stat)
-	for _, s := range all {
-		byParent[s.PPID] = append(byParent[s.PPID], s)
-	}
-	out := byParent[root]
-	for i := 0; i < len(out); i++ {
-		for _, c := range byParent[out[i].PID] {
-			// No child is older than its parent: this parent's pid was reused while the table was read.
-			if c.Start >= out[i].Start {
-				out = append(out, c)
-			}
-		}
-	}
-	return out, err
+	t := NewTable(all)
+	return t.Below(t.Children(root), nil), err
 }
 
 // All reads the stat of every process in sight. Entries that vanish or cannot be read meanwhile are left out. An error may

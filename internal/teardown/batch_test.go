@@ -142,20 +142,20 @@ func TestBatchSparesOrphanOfTheKept(t *testing.T) {
 	k := start(t, "nest", 2, KeepMark) // its child has no environment
 	g := &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()}
 	b := startBatch(t, g)
-	round := func(f func() (int, error)) {
+	round := func(f func(int) ([]Sent, error)) {
 		t.Helper()
-		if left, err := f(); err != nil || left != 0 {
-			t.Errorf("%d members, %v", left, err)
+		if _, err := f(0); err != nil || b.killer.left != 0 {
+			t.Errorf("%d members, %v", b.killer.left, err)
 		}
 	}
-	round(b.ask)
+	round(b.killer.Ask)
 	if err := unix.Kill(k.PID, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	awaitExit(t, k.PID)
 	reapAll(t)
-	round(b.ask)
-	round(b.kill)
+	round(b.killer.Ask)
+	round(b.killer.Kill)
 	if !k.Alive() {
 		t.Error("the child was ended")
 	}
@@ -165,12 +165,12 @@ func TestBatchSparesOrphanOfTheKept(t *testing.T) {
 func TestBatchSparesWhoBecomesKept(t *testing.T) {
 	k := start(t, "heir", 1)
 	b := startBatch(t, &Group{Seeds: ids(t, k.PID), UID: os.Getuid()})
-	if left, err := b.ask(); err != nil || left != 1 {
-		t.Errorf("%d members, %v", left, err)
+	if sent, err := b.killer.Ask(0); err != nil || len(signalled(sent)) != 1 {
+		t.Errorf("asked %v, %v", sent, err)
 	}
 	k.Await()
-	if left, err := b.kill(); err != nil || left != 0 {
-		t.Errorf("%d members to kill, %v", left, err)
+	if sent, err := b.killer.Kill(0); err != nil || len(sent) != 0 {
+		t.Errorf("killed %v, %v", sent, err)
 	}
 	if !k.Alive() {
 		t.Error("ended")
@@ -179,7 +179,7 @@ func TestBatchSparesWhoBecomesKept(t *testing.T) {
 
 // keeper starts a shell of that name with a script that says when it is ready and starts a `sleep` when it gets a line. What
 // starts from since on is younger than all others of the script. launch gives the pid of the `sleep`, which has the mark.
-func keeper(t *testing.T, mark, script string, env ...string) (since uint64, launch func() int) {
+func keeper(t *testing.T, mark, script string, env ...string) (shell []proc.ID, since uint64, launch func() int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "keeper")
 	testkit.WriteProgram(t, file, []byte("#!/bin/sh\n"+script+"\nexit\n"))
@@ -207,7 +207,7 @@ func keeper(t *testing.T, mark, script string, env ...string) (since uint64, lau
 	}
 	started := now(t)
 	testkit.Until(t, "the next clock tick", func() bool { since = now(t); return since > started })
-	return since, func() (child int) {
+	return ids(t, cmd.Process.Pid), since, func() (child int) {
 		t.Helper()
 		if _, err := fmt.Fprintln(in); err != nil {
 			t.Fatal(err)
@@ -226,8 +226,8 @@ func keeper(t *testing.T, mark, script string, env ...string) (since uint64, lau
 	}
 }
 
-// What a kept process starts while a group is ended is kept, although the group has not found that process itself. A parent
-// without the mark of the session keeps nothing, whatever its name.
+// What a kept process starts while a group is ended is kept, although the group has not found that process itself. Another
+// parent keeps nothing, whatever its name.
 func TestBatchSparesBornOfTheKept(t *testing.T) {
 	const (
 		mark   = "MCP_TETHER_TEST_SESSION"
@@ -236,21 +236,22 @@ func TestBatchSparesBornOfTheKept(t *testing.T) {
 		marked = "echo ready; read go; " + own + " sleep 300 & echo $!; read go"
 	)
 	for name, c := range map[string]struct {
-		script, env string
-		inherited   bool
-		kept        bool
+		script, env             string
+		inherited, spared, kept bool
 	}{
-		"of the kept":                 {start, own, false, true},
-		"of what the kept started":    {"sh -c '" + start + "'", own, false, true},
-		"without the mark in between": {"env -u " + mark + " sh -c '" + marked + "'", own, false, true},
-		"of one of another session":   {marked, mark + "=two", false, false},
-		"of one without a mark":       {marked, "", false, false},
-		"with a mark that others had": {marked, "", true, true},
+		"of the kept":                 {start, own, false, true, true},
+		"of what the kept started":    {"sh -c '" + start + "'", own, false, true, true},
+		"without the mark in between": {"env -u " + mark + " sh -c '" + marked + "'", own, false, true, true},
+		"of one that is not kept":     {marked, "", false, false, false},
+		"with a mark that others had": {marked, "", true, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			since, launch := keeper(t, own, c.script, c.env)
+			shell, since, launch := keeper(t, own, c.script, c.env)
 			child := launch()
 			group := &Group{UID: os.Getuid(), Mark: mark, Session: "one", Inherited: c.inherited, Keep: []string{"keeper"}}
+			if c.spared {
+				group.Spared = shell
+			}
 			b := &Batch{Groups: []*Group{group}, Since: since}
 			if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: testkit.Patience}); err != nil {
 				t.Error(err)
@@ -278,9 +279,9 @@ func TestBatchLeafSparesBelowTheKept(t *testing.T) {
 	const mark = "MCP_TETHER_TEST_SESSION"
 	leaf := ownLeaf(t)
 	for _, inherited := range []bool{false, true} {
-		since, launch := keeper(t, mark+"=one", "echo ready; read go; (echo 0 >"+leaf.Dir+"/cgroup.procs; exec sleep 300) & echo $!; read go", mark+"=one")
+		shell, since, launch := keeper(t, mark+"=one", "echo ready; read go; (echo 0 >"+leaf.Dir+"/cgroup.procs; exec sleep 300) & echo $!; read go", mark+"=one")
 		child := launch()
-		gr := &Group{Leaf: leaf, UID: os.Getuid(), Mark: mark, Session: "one", Inherited: inherited, Keep: []string{"keeper"}}
+		gr := &Group{Leaf: leaf, Spared: shell, UID: os.Getuid(), Mark: mark, Session: "one", Inherited: inherited}
 		b := Batch{Groups: []*Group{gr}, Since: since}
 		if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: testkit.Patience}); err != nil {
 			t.Error(err)
@@ -338,31 +339,61 @@ func TestBatchLeaf(t *testing.T) {
 	k.Dead()
 }
 
-// A member of the leaf may have the pid of another process, which has ended since the snapshot. The children of that process
+// A member of the leaf may have the pid of another process, which has ended since the table was read. The children of that process
 // are not the leaf's.
 func TestBatchLeafSparesChildrenOfReusedPID(t *testing.T) {
 	leaf := ownLeaf(t)
 	own(t)
 	member, child := startIn(t, leaf, "rest"), start(t, "rest", 1)
+	var r proc.Reader
+	inside, err := r.Stat(member.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	below := proc.Stat{ID: ids(t, child.PID)[0], PPID: member.PID}
 	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
 		gr := &Group{Leaf: leaf, UID: -1}
-		b := startBatch(t, gr)
-		table, err := b.look()
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := table.byPID[member.PID]
+		startBatch(t, gr)
+		before := inside
 		before.Start -= age
-		table.byPID[member.PID] = before
-		table.children[member.PID] = child.PIDs
+		table := proc.NewTable([]proc.Stat{before, below})
 		want := []int{member.PID}
 		if age == 0 {
 			want = sorted(member.PID, child.PID)
 		}
-		if got := pids(gr.members(table)); !slices.Equal(got, want) {
-			t.Errorf("%s: members %v, want %v", what, got, want)
+		if got := pids(table.Below(gr.roots(table, nil), nil)); !slices.Equal(got, want) {
+			t.Errorf("%s: reached %v, want %v", what, got, want)
 		}
 	}
+}
+
+// The kernel kills a leaf as a whole only if all in it is to be ended.
+func TestBatchKillsWholeLeaves(t *testing.T) {
+	leaf := ownLeaf(t)
+	own(t)
+	k := startIn(t, leaf, "rest")
+	for what, c := range map[string]struct {
+		change func(*Group)
+		whole  int
+	}{
+		"all to be ended":   {func(*Group) {}, 1},
+		"one kept":          {func(gr *Group) { gr.Spared = ids(t, k.PID) }, 0},
+		"one to keep":       {func(gr *Group) { gr.Keep = []string{"*"} }, 0},
+		"of another user":   {func(gr *Group) { gr.UID = os.Getuid() + 1 }, 0},
+		"no leaf, but seed": {func(gr *Group) { gr.Leaf, gr.Seeds = nil, ids(t, k.PID) }, 0},
+	} {
+		gr := &Group{Leaf: leaf, UID: -1}
+		c.change(gr)
+		b := startBatch(t, gr)
+		if _, _, err := b.members(); err != nil || len(b.leaves()) != c.whole {
+			t.Errorf("%s: %d whole leaves, %v", what, len(b.leaves()), err)
+		}
+	}
+	b := startBatch(t, &Group{Leaf: leaf, UID: -1})
+	if sent, err := b.killer.Kill(0); err != nil || len(sent) != 1 {
+		t.Errorf("killed %v, %v", sent, err)
+	}
+	k.Dead()
 }
 
 // A pass may be called from a shell that outlived its session and is in its leaf: both must survive the pass.
@@ -410,12 +441,12 @@ func TestBatchSparesCommandsOfTheCaller(t *testing.T) {
 	gr := &Group{UID: os.Getuid(), Mark: mark, Session: session}
 	b := startBatch(t, gr)
 	before := start(t, "nest", 2, mark+"="+session)
-	table, err := b.look()
+	all, err := b.reader.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := gr.members(table); len(got) > 0 || len(table.born[session]) == 0 {
-		t.Errorf("members %v of %v", pids(got), table.born)
+	if got, _, err := b.members(); len(got) > 0 || err != nil || len(b.born(all)[session]) == 0 {
+		t.Errorf("members %v of %v, %v", pids(got), b.born(all), err)
 	}
 	since := start(t, "nest", 2, mark+"="+session)
 	end(t, gr)
@@ -426,11 +457,8 @@ func TestBatchSparesCommandsOfTheCaller(t *testing.T) {
 	}
 	// What is not below the caller is a member.
 	b.within = false
-	if table, err = b.look(); err != nil {
-		t.Fatal(err)
-	}
-	if got := gr.members(table); !slices.Contains(pids(got), before.PID) {
-		t.Errorf("members %v, without %d", pids(got), before.PID)
+	if got, _, err := b.members(); err != nil || !slices.Contains(pids(got), before.PID) {
+		t.Errorf("members %v, without %d, %v", pids(got), before.PID, err)
 	}
 }
 
@@ -466,16 +494,16 @@ func TestBatchTouchesNothingThatItCannotInspect(t *testing.T) {
 	k := start(t, "nest", 2)
 	gr := &Group{Seeds: ids(t, k.PIDs...), UID: -1}
 	b := startBatch(t, gr)
-	table, err := b.look()
+	all, err := b.reader.All()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var members []proc.Stat
-	testkit.WithFiles(t, 0, func() { members = gr.members(table) })
-	if len(members) > 0 || b.unread == nil || gr.left != 2 {
-		t.Errorf("members %v, unread %v, left %d", pids(members), b.unread, gr.left)
+	testkit.WithFiles(t, 0, func() { members, _, err = b.judge(all) })
+	if len(members) > 0 || !proc.Starved(err) || len(b.leaves()) > 0 {
+		t.Errorf("members %v, %v, leaves %v", pids(members), err, b.leaves())
 	}
-	if members, err = b.members(); len(members) != 2 || err != nil {
+	if members, _, err = b.members(); len(members) != 2 || err != nil {
 		t.Errorf("then: members %v, %v", pids(members), err)
 	}
 }
@@ -493,10 +521,10 @@ func TestBatchLooksAgain(t *testing.T) {
 		"when the time is up": {time.Time{}, []error{failed}},
 		"two that found none": {later, []error{nil, nil}}, // the control
 	} {
-		b, rounds := Batch{}, 0
-		b.until(c.deadline, func() (left int, err error) {
+		k, rounds := Killer{}, 0
+		k.until(c.deadline, func(int) ([]Sent, error) {
 			rounds++
-			return 0, c.errs[rounds-1]
+			return nil, c.errs[rounds-1]
 		})
 		if rounds != len(c.errs) {
 			t.Errorf("%s: %d rounds, want %d", name, rounds, len(c.errs))

@@ -1,9 +1,8 @@
 package teardown
 
 import (
+	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
 )
@@ -18,68 +17,49 @@ import (
 const MaxCleanup = 2 * time.Second
 
 // cleaners are the members that clean up after a container: conmon, its podman, and what that has started.
-func cleaners(members []proc.Stat) map[int]bool {
-	name, parent := map[int]string{}, map[int]int{}
+func cleaners(members []proc.Stat) (cleans map[int]bool, t proc.Table) {
+	cleans, t = map[int]bool{}, proc.NewTable(members)
 	for _, m := range members {
-		name[m.PID], parent[m.PID] = m.Comm, m.PPID
-	}
-	cleans := map[int]bool{}
-	for _, m := range members {
-		for pid, n := m.PID, 0; pid > 0 && n < maxClimb; pid, n = parent[pid], n+1 {
-			if name[pid] == "conmon" && pid == m.PID || name[pid] == "podman" && name[parent[pid]] == "conmon" {
-				cleans[m.PID] = true
-				break
+		if m.Comm != "conmon" {
+			continue
+		}
+		cleans[m.PID] = true
+		for _, pid := range t.Children(m.PID) {
+			if c, _ := t.Get(pid); c.Comm != "podman" {
+				continue
 			}
+			for _, b := range t.Below([]int{pid}, nil) {
+				cleans[b.PID] = true
+			}
+		}
+	}
+	return cleans, t
+}
+
+// unasked are the members that get no SIGTERM: conmon would pass it on to its container, which is asked itself. One that has no member
+// below it from the start is asked: its container is another user's. Later it cleans up.
+func unasked(members []proc.Stat, first bool) map[int]bool {
+	cleans, t := cleaners(members)
+	for pid := range cleans {
+		if m, _ := t.Get(pid); first && m.Comm == "conmon" && len(t.Children(pid)) == 0 {
+			delete(cleans, pid)
 		}
 	}
 	return cleans
 }
 
-// cleanup is the time that is given to what cleans up. The zero value has not begun.
-type cleanup struct{ until time.Time }
-
-// others are the members that do not clean up, while there are such that do and their time is not up: limit after the first
-// call that has met one.
-func (c *cleanup) others(members []proc.Stat, limit time.Duration) (others []proc.Stat, waits bool) {
-	cleans := cleaners(members)
+// others are the members that do not clean up, while there are such that do and their time is not up. What forks away meanwhile is
+// killed after that.
+func (k *Killer) others(members []proc.Stat) (others []proc.Stat, waits bool) {
+	cleans, _ := cleaners(members)
 	if len(cleans) == 0 {
 		return nil, false
 	}
-	if c.until.IsZero() {
-		c.until = time.Now().Add(min(limit, MaxCleanup))
+	if k.cleanUntil.IsZero() {
+		k.cleanUntil = time.Now().Add(min(k.Cleanup, MaxCleanup))
 	}
-	if !time.Now().Before(c.until) {
+	if !time.Now().Before(k.cleanUntil) {
 		return nil, false
 	}
-	for _, m := range members {
-		if !cleans[m.PID] {
-			others = append(others, m)
-		}
-	}
-	return others, true
-}
-
-// killOthers kills all members but those that clean up, while these have time. What forks away meanwhile is killed after that.
-func (s *Scope) killOthers(members []proc.Stat) (sent []Sent, waits bool) {
-	others, waits := s.cleaning.others(members, s.Cleanup)
-	return signalAll(&s.reader, others, unix.SIGKILL), waits
-}
-
-// killOthers does the same for all groups, if the last round has met what cleans up.
-func (b *Batch) killOthers() (left int, waits bool, err error) {
-	if !b.cleans {
-		return 0, false, nil
-	}
-	t, err := b.look()
-	if err != nil {
-		return 0, false, err
-	}
-	var all []proc.Stat
-	for _, gr := range b.Groups {
-		all = append(all, gr.members(t)...)
-		left += gr.left
-	}
-	others, waits := b.cleaning.others(all, b.limit)
-	signalAll(&b.reader, others, unix.SIGKILL)
-	return left, waits, nil
+	return slices.DeleteFunc(slices.Clone(members), func(m proc.Stat) bool { return cleans[m.PID] }), true
 }

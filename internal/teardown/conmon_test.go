@@ -24,8 +24,15 @@ func TestCleaners(t *testing.T) {
 		of(30, 20, "podman"), of(31, 30, "crun"), of(32, 20, "conmon"), of(33, 31, "umount"), // the end of it
 		of(40, 1, "sh"), of(41, 42, "loop"), of(42, 41, "loop"),
 	}
-	if got := slices.Sorted(maps.Keys(cleaners(members))); !slices.Equal(got, []int{20, 30, 31, 32, 33}) {
+	cleans, _ := cleaners(members)
+	if got := slices.Sorted(maps.Keys(cleans)); !slices.Equal(got, []int{20, 30, 31, 32, 33}) {
 		t.Errorf("got %v", got)
+	}
+	// The container of 32 is another user's. Once it was asked, it cleans up.
+	for first, want := range map[bool][]int{true: {20, 30, 31, 33}, false: {20, 30, 31, 32, 33}} {
+		if got := slices.Sorted(maps.Keys(unasked(members, first))); !slices.Equal(got, want) {
+			t.Errorf("at first %t: not asked %v", first, got)
+		}
 	}
 }
 

@@ -84,17 +84,17 @@ func start(t *testing.T, name string, reports int, env ...string) *testkit.Kin {
 }
 
 // own is a scope whose root is the test itself, as a subreaper until the test ends.
-func own(t *testing.T) *Scope {
+func own(t *testing.T) *Membership {
 	t.Helper()
 	if err := proc.BecomeSubreaper(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		// All are dead by now, unless the test has failed.
-		(&Scope{Root: os.Getpid()}).killUntilEmpty(t)
+		(&Membership{Root: os.Getpid()}).killUntilEmpty(t)
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 	})
-	return &Scope{Root: os.Getpid()}
+	return &Membership{Root: os.Getpid()}
 }
 
 // reapAll reaps whatever has ended, and reports whether a child is left.

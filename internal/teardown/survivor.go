@@ -20,15 +20,15 @@ type Survivor struct {
 // survived, but may have started others in between. After that many looks, the tree counts as one that goes on forking.
 const lastLooks = 4
 
-// Survivors names the members that are left after the last SIGKILL, and sends them another. look lists the members.
-func (s *Scope) Survivors(look func() []proc.Stat) []Survivor { return survivors(&s.reader, look) }
-
-func survivors(r *proc.Reader, look func() []proc.Stat) []Survivor {
-	out := []Survivor{}
+// Survivors names the members that are left after the last SIGKILL, and sends them another.
+func (k *Killer) Survivors() (out []Survivor, kept []proc.Stat, err error) {
+	out = []Survivor{}
 	for n := 1; ; n++ {
+		var end []proc.Stat
+		end, kept, err = k.Members()
 		gone := false
-		for _, m := range look() {
-			err := r.Signal(m.ID, syscall.SIGKILL)
+		for _, m := range end {
+			err := k.reader.Signal(m.ID, syscall.SIGKILL)
 			if errors.Is(err, proc.ErrGone) && n < lastLooks {
 				gone = true
 				continue
@@ -36,7 +36,7 @@ func survivors(r *proc.Reader, look func() []proc.Stat) []Survivor {
 			out = append(out, survivor(m, why(m, err)))
 		}
 		if len(out) > 0 || !gone {
-			return out
+			return out, kept, err
 		}
 	}
 }

@@ -30,12 +30,13 @@ func sorted(pids ...int) []int {
 }
 
 // SIGTERM goes to each member, and a stopped one is woken to take it.
-func TestTerminate(t *testing.T) {
+func TestAsk(t *testing.T) {
 	s := own(t)
 	nest, daemon, stopped := start(t, "nest", 2), start(t, "daemon", 1), start(t, "stopped", 1)
 	awaitExit(t, daemon.PID)
 	awaitStop(t, stopped.PID)
-	sent := s.Terminate(0)
+	k := s.Killer(0)
+	sent, _ := k.Ask(0)
 	if got, want := signalled(sent), sorted(slices.Concat(nest.PIDs, daemon.PIDs, stopped.PIDs)...); !slices.Equal(got, want) {
 		t.Errorf("reached %v, want %v", got, want)
 	}
@@ -65,9 +66,10 @@ func awaitStop(t *testing.T, pid int) {
 func TestKillSparesKept(t *testing.T) {
 	s := own(t)
 	kept, stubborn := start(t, "nest", 2, KeepMark), start(t, "stubborn", 1)
-	s.Terminate(stubborn.PID)
-	if got := signalled(s.Kill(stubborn.PID)); !slices.Equal(got, stubborn.PIDs) {
-		t.Errorf("reached %v, want %v", got, stubborn.PIDs)
+	k := s.Killer(0)
+	_, _ = k.Ask(stubborn.PID)
+	if sent, _ := k.Kill(stubborn.PID); !slices.Equal(signalled(sent), stubborn.PIDs) {
+		t.Errorf("reached %v, want %v", signalled(sent), stubborn.PIDs)
 	}
 	awaitExit(t, stubborn.PID) // the lifeline ends a moment before the process does
 	s.expect(t, "afterwards", nil, kept.PIDs)
@@ -76,13 +78,14 @@ func TestKillSparesKept(t *testing.T) {
 func TestKillLeaf(t *testing.T) {
 	l := leaf(t, "kill")
 	// No subreaper: only the leaf knows the daemon.
-	s := &Scope{Root: os.Getpid(), Leaf: l}
+	s := &Membership{Root: os.Getpid(), Leaf: l}
 	inside, kept := start(t, "daemon", 1), start(t, "rest", 1, KeepMark)
 	awaitExit(t, inside.PID)
 	enter(t, l, inside.PIDs[0])
 	enter(t, l, kept.PID)
 	// With something to keep in it, the leaf must not be killed as a whole.
-	s.Kill(0)
+	k := s.Killer(0)
+	_, _ = k.Kill(0)
 	awaitExit(t, inside.PIDs[0])
 	s.expect(t, "one is kept", nil, kept.PIDs)
 	kept.Stdin.Close()
@@ -90,17 +93,17 @@ func TestKillLeaf(t *testing.T) {
 	again := start(t, "daemon", 1)
 	awaitExit(t, again.PID)
 	enter(t, l, again.PIDs[0])
-	s.Kill(0)
+	_, _ = k.Kill(0)
 	again.Dead()
 }
 
 // generations is how many families are on the run at once.
 const generations = 3
 
-// stopAll against a family that never stands still. After the sweep no process moves any more, so the list of members
+// stop against a family that never stands still. After the sweep no process moves any more, so the list of members
 // is complete and stays what it is. On a busy machine one sweep may run out of its time, and the supervisor makes
 // another.
-func TestStopAllReachesFixedPoint(t *testing.T) {
+func TestStopReachesFixedPoint(t *testing.T) {
 	s := own(t)
 	var runs []*testkit.Kin
 	for range generations {
@@ -119,13 +122,15 @@ func TestStopAllReachesFixedPoint(t *testing.T) {
 }
 
 // standsStill stops all members, and reports whether 50 looks find no other.
-func (s *Scope) standsStill(t *testing.T) bool {
+func (s *Membership) standsStill(t *testing.T) bool {
 	t.Helper()
 	members, _, err := s.Members()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped := living(s.stopAll(members))
+	k := s.Killer(0)
+	members, _ = k.stop(members, nil)
+	stopped := living(members)
 	if len(stopped) == 0 {
 		t.Fatal("the families ended before they were stopped")
 	}
@@ -153,11 +158,12 @@ func living(list []proc.Stat) []proc.ID {
 }
 
 // killUntilEmpty repeats the last step as the supervisor does.
-func (s *Scope) killUntilEmpty(t *testing.T) {
+func (s *Membership) killUntilEmpty(t *testing.T) {
 	t.Helper()
 	const rounds = 10_000
+	k := s.Killer(0)
 	for range rounds {
-		s.Kill(0)
+		_, _ = k.Kill(0)
 		if !reapAll(t) {
 			return
 		}
@@ -167,7 +173,7 @@ func (s *Scope) killUntilEmpty(t *testing.T) {
 
 // A member may execute a program that is to be kept, between the look that found it and its stop. It is not killed, and
 // goes on.
-func TestStopAllContinuesWhatIsKeptSince(t *testing.T) {
+func TestStopContinuesWhatIsKeptSince(t *testing.T) {
 	s := own(t)
 	k := start(t, "heir", 1)
 	members, _, err := s.Members()
@@ -180,7 +186,8 @@ func TestStopAllContinuesWhatIsKeptSince(t *testing.T) {
 	if heir := k.Await(); heir != k.PID {
 		t.Fatalf("the heir is %d, want %d", heir, k.PID)
 	}
-	if members = s.stopAll(members); len(members) > 0 {
+	killer := s.Killer(0)
+	if members, _ = killer.stop(members, nil); len(members) > 0 {
 		t.Errorf("%v are to be killed", pids(members))
 	}
 	// A stopped process would not read the end of its input.
@@ -188,42 +195,44 @@ func TestStopAllContinuesWhatIsKeptSince(t *testing.T) {
 	k.Dead()
 }
 
-// A server that is to be kept is not signalled as one that cannot be seen.
-func TestUnseenKeptServerIsSpared(t *testing.T) {
+// A server that is to be kept is known as such when it cannot be seen any more.
+func TestUnseenServerIsKept(t *testing.T) {
 	s := own(t)
-	k := start(t, "rest", 1, KeepMark)
-	s.expect(t, "before", nil, k.PIDs)
-	if sent := s.signalServer(k.PID, syscall.SIGKILL); len(sent) > 0 {
-		t.Errorf("signalled %+v", sent)
+	k, other := start(t, "rest", 1, KeepMark), start(t, "rest", 1)
+	s.expect(t, "before", other.PIDs, k.PIDs)
+	testkit.WithFiles(t, 0, func() { _, _, _ = s.Members() })
+	if !s.Keeps(k.PID) || s.Keeps(other.PID) {
+		t.Errorf("kept: %t, control: %t", s.Keeps(k.PID), s.Keeps(other.PID))
 	}
-	s.expect(t, "afterwards", nil, k.PIDs)
 }
 
 // Where nothing can be listed, the server is asked once, and killed: it is a child that was not waited for.
 func TestUnseenServer(t *testing.T) {
 	s := own(t)
 	server := start(t, "stubborn", 1)
+	k := s.Killer(0)
 	testkit.WithFiles(t, 0, func() {
-		if sent := s.Terminate(server.PID); !slices.Equal(signalled(sent), []int{server.PID, server.PID}) {
+		if sent, _ := k.Ask(server.PID); !slices.Equal(signalled(sent), []int{server.PID, server.PID}) {
 			t.Errorf("SIGTERM and SIGCONT: %+v", sent)
 		}
-		if again := s.Terminate(server.PID); len(again) > 0 {
+		if again, _ := k.Ask(server.PID); len(again) > 0 {
 			t.Errorf("asked again: %+v", again)
 		}
-		s.Kill(server.PID)
+		_, _ = k.Kill(server.PID)
 	})
 	awaitExit(t, server.PID)
 }
 
 // A server that was listed and asked is not asked again when a later look fails.
-func TestTerminateThenUnseen(t *testing.T) {
+func TestAskThenUnseen(t *testing.T) {
 	s := own(t)
 	server := start(t, "stubborn", 1)
-	if got := signalled(s.Terminate(server.PID)); !slices.Equal(got, server.PIDs) {
-		t.Fatalf("reached %v, want %v", got, server.PIDs)
+	k := s.Killer(0)
+	if sent, _ := k.Ask(server.PID); !slices.Equal(signalled(sent), server.PIDs) {
+		t.Fatalf("reached %v, want %v", signalled(sent), server.PIDs)
 	}
 	testkit.WithFiles(t, 0, func() {
-		if again := s.Terminate(server.PID); len(again) > 0 {
+		if again, _ := k.Ask(server.PID); len(again) > 0 {
 			t.Errorf("asked again: %+v", again)
 		}
 	})
@@ -239,10 +248,12 @@ func TestSurvivors(t *testing.T) {
 	looks := 0
 	of := func(lists ...[]proc.Stat) []Survivor {
 		looks = 0
-		return s.Survivors(func() []proc.Stat {
+		killer := Killer{Members: func() (end, kept []proc.Stat, err error) {
 			looks++
-			return lists[min(looks, len(lists))-1]
-		})
+			return lists[min(looks, len(lists))-1], nil, nil
+		}}
+		got, _, _ := killer.Survivors()
+		return got
 	}
 	if got := of(nil); got == nil || len(got) != 0 || looks != 1 {
 		t.Errorf("of none: %#v after %d looks, want an empty list for the log", got, looks)

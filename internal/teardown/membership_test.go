@@ -25,7 +25,7 @@ func pids(list []proc.Stat) []int {
 }
 
 // expect asks for the members once, and compares.
-func (s *Scope) expect(t *testing.T, what string, members, kept []int) {
+func (s *Membership) expect(t *testing.T, what string, members, kept []int) {
 	t.Helper()
 	m, k, err := s.Members()
 	if err != nil {
@@ -92,7 +92,7 @@ func TestKeepPatterns(t *testing.T) {
 		"": false, "*": true, "exe": true, "/proc/*": true, "/proc/self/exe": true, st.Comm: true, "ex": false, "role": false,
 		"*rest": false, "?xe": true, "/exe": false,
 	} {
-		s := &Scope{Root: os.Getpid(), Keep: []string{"nothing", pattern}}
+		s := &Membership{Root: os.Getpid(), Keep: []string{"nothing", pattern}}
 		members, kept, err := s.Members()
 		if err != nil || len(members)+len(kept) != 1 || (len(kept) == 1) != want {
 			t.Errorf("%q: members %v, kept %v, %v", pattern, members, kept, err)
@@ -111,7 +111,7 @@ func TestForeignIsNeitherMemberNorKept(t *testing.T) {
 	s.Foreign = []proc.ID{st.ID}
 	s.expect(t, "beside ours", ours.PIDs, nil)
 	// The same number with another start time is another process.
-	s.foreign = nil
+	s.known = nil
 	s.Foreign = []proc.ID{{PID: st.PID, Start: st.Start + 1}}
 	s.expect(t, "another start time", slices.Concat(ours.PIDs, foreign.PIDs), nil)
 }
@@ -167,7 +167,7 @@ func enter(t *testing.T, l *cgroup.Leaf, pid int) {
 // A process in the leaf is a member, even without a common ancestor.
 func TestMembersOfLeaf(t *testing.T) {
 	l := leaf(t, "members")
-	s := &Scope{Root: os.Getpid(), Leaf: l}
+	s := &Membership{Root: os.Getpid(), Leaf: l}
 	inside, outside := start(t, "daemon", 1), start(t, "daemon", 1)
 	for _, k := range []*testkit.Kin{inside, outside} {
 		awaitExit(t, k.PID)
@@ -195,7 +195,7 @@ func TestHelpersAreNoMembers(t *testing.T) {
 	gone := proc.ID{PID: st.Session, Start: st.Start}
 	s.Helpers = func() []proc.ID { return []proc.ID{gone} }
 	s.expect(t, "what a helper that has ended left", nil, nil)
-	s.foreign = nil
+	s.known = nil
 	gone.Start++
 	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
 }
@@ -213,7 +213,7 @@ func TestHelperBeforeItsSessionIsNoMember(t *testing.T) {
 	helper := st.ID
 	s.Helpers = func() []proc.ID { return []proc.ID{helper} }
 	s.expect(t, "known", nil, nil)
-	s.foreign = nil
+	s.known = nil
 	helper.Start--
 	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
 }

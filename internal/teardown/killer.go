@@ -1,0 +1,180 @@
+package teardown
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/proc"
+)
+
+// Killer ends processes: it asks each once, and kills until none is left.
+type Killer struct {
+	// Members looks for living processes: those to end, and those to keep. With an error others may be there.
+	Members func() (end, kept []proc.Stat, err error)
+	// Leaves are the cgroups that the kernel may kill as a whole: the last look has found nothing to keep there.
+	Leaves func() []*cgroup.Leaf
+	// Cleanup is how long conmon may clean up after its container, once the others are killed; at most MaxCleanup.
+	Cleanup time.Duration
+
+	reader proc.Reader
+	// asked are the pids of those that were asked; nil before the first time. askedAt is when that was over, in clock ticks.
+	asked   map[int]bool
+	askedAt uint64
+	// cleanUntil is the end of the time that conmon has; zero before that began.
+	cleanUntil time.Time
+	// left counts the members of the last look, and forks says that one has started since they were asked.
+	left  int
+	forks bool
+}
+
+// Sent is one signal and what became of it.
+type Sent struct {
+	To  proc.Stat
+	Sig syscall.Signal
+	// Err is nil, or says why the signal did not reach the process. One that was gone already is left out.
+	Err error
+}
+
+// askLooks bounds the looks before the first SIGTERM, against a tree that forks meanwhile.
+const askLooks = 4
+
+// Ask asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it.
+//
+// The first call looks until no new member turns up, and then asks all of them. A process whose parent ends while the
+// table is read is reparented, and may be missed once. A process that starts later is not asked, because it
+// may be a member's answer to SIGTERM, to clean up. A later call asks only older members that were missed all the same.
+//
+// child is a child that the caller has not waited for yet, or 0. It is asked even when nothing can be listed.
+func (k *Killer) Ask(child int) (sent []Sent, err error) {
+	first := k.asked == nil
+	if first {
+		k.asked = map[int]bool{}
+	}
+	var fresh []proc.Stat
+	for n := range askLooks {
+		end, lookErr := k.look()
+		if err = lookErr; first && child > 0 && noneListed(end, err) {
+			return signalChild(child, unix.SIGTERM, unix.SIGCONT), err
+		}
+		news, spared := len(fresh), unasked(end, first)
+		for _, m := range end {
+			if !k.asked[m.PID] && !spared[m.PID] && (first || m.Start < k.askedAt) {
+				k.asked[m.PID] = true
+				fresh = append(fresh, m)
+			}
+		}
+		// One look that finds nothing proves nothing: the only member may just have been reparented.
+		if !first || n > 0 && len(fresh) == news {
+			break
+		}
+	}
+	if first {
+		k.askedAt, _ = proc.Now()
+	}
+	return signalAll(&k.reader, fresh, unix.SIGTERM, unix.SIGCONT), err
+}
+
+// look looks for the members.
+func (k *Killer) look() ([]proc.Stat, error) {
+	end, _, err := k.Members()
+	k.left = len(end)
+	k.forks = k.forks || k.askedAt > 0 && slices.ContainsFunc(end, func(m proc.Stat) bool { return m.Start > k.askedAt })
+	return end, err
+}
+
+// noneListed reports whether a look has failed to list any process.
+func noneListed(members []proc.Stat, err error) bool { return err != nil && len(members) == 0 }
+
+// Kill sends SIGKILL to every member once: first through the cgroups, then one by one. These are stopped before, so that none
+// forks away. Call it again until nothing is left. For child see Ask.
+func (k *Killer) Kill(child int) ([]Sent, error) {
+	end, err := k.look()
+	if others, waits := k.others(end); waits {
+		return signalAll(&k.reader, others, unix.SIGKILL), err
+	}
+	var byLeaf []proc.Stat
+	for _, leaf := range k.Leaves() {
+		if leaf.Kill() == nil {
+			byLeaf = end
+		}
+	}
+	if child > 0 && noneListed(end, err) {
+		return signalChild(child, unix.SIGKILL), err
+	}
+	end, err = k.stop(end, err)
+	return addKilled(signalAll(&k.reader, end, unix.SIGKILL), byLeaf), err
+}
+
+// addKilled adds the processes that were killed with their cgroup. Those that are gone since have got no further signal.
+func addKilled(sent []Sent, byLeaf []proc.Stat) []Sent {
+	known := make(map[int]bool, len(sent))
+	for _, x := range sent {
+		known[x.To.PID] = true
+	}
+	for _, m := range byLeaf {
+		if !known[m.PID] {
+			sent = append(sent, Sent{m, unix.SIGKILL, nil})
+		}
+	}
+	return sent
+}
+
+// How often, and for how long, to look for a fixed point while the tree forks.
+const (
+	maxSweeps = 64
+	sweepTime = 500 * time.Millisecond
+)
+
+// stop stops members until a look finds no other, and returns those of the last look. A process may execute another program
+// between the look and its stop, and be one to keep from then on: what is no member any more is continued.
+func (k *Killer) stop(members []proc.Stat, err error) ([]proc.Stat, error) {
+	stopped, began := make(map[proc.ID]bool, len(members)), time.Now()
+	for n := 0; n < maxSweeps && time.Since(began) < sweepTime; n++ {
+		fresh := slices.DeleteFunc(slices.Clone(members), func(m proc.Stat) bool { return stopped[m.ID] })
+		if len(fresh) == 0 {
+			break
+		}
+		for _, m := range fresh {
+			stopped[m.ID] = true
+		}
+		signalAll(&k.reader, fresh, unix.SIGSTOP)
+		var next []proc.Stat
+		if next, err = k.look(); noneListed(next, err) {
+			break
+		}
+		members = next
+	}
+	for _, m := range members {
+		delete(stopped, m.ID)
+	}
+	for id := range stopped {
+		_ = k.reader.Signal(id, unix.SIGCONT)
+	}
+	return members, err
+}
+
+// signalAll sends the signals to each of the processes.
+func signalAll(r *proc.Reader, to []proc.Stat, sigs ...syscall.Signal) []Sent {
+	sent := make([]Sent, 0, len(to))
+	for _, m := range to {
+		err := r.Signal(m.ID, sigs...)
+		if errors.Is(err, proc.ErrGone) {
+			continue
+		}
+		sent = append(sent, Sent{m, sigs[0], err})
+	}
+	return sent
+}
+
+// signalChild signals a child when nothing can be listed (no /proc).
+func signalChild(pid int, sigs ...syscall.Signal) (sent []Sent) {
+	for _, sig := range sigs {
+		sent = append(sent, Sent{proc.Stat{ID: proc.ID{PID: pid}, Comm: "server"}, sig, proc.SignalChild(pid, sig)})
+	}
+	return sent
+}

@@ -1,0 +1,190 @@
+package teardown
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/proc"
+)
+
+// KeepMark in the environment of a descendant says that it is meant to outlive the session; KeepName is the name of
+// that variable.
+const (
+	KeepName = "MCP_TETHER_KEEP"
+	KeepMark = KeepName + "=1"
+)
+
+// Membership says which processes belong to a session that has its supervisor, or its anchor.
+type Membership struct {
+	// Root is the child subreaper to which the session's orphans are reparented: the supervisor, or the anchor that
+	// ends the session in its place. It is not a member itself.
+	Root int
+	// Leaf is the session's cgroup, or nil.
+	Leaf *cgroup.Leaf
+	// Foreign are children that Root had before the session: a shell started them and then executed mcp-tether in its own
+	// place. Neither they nor their descendants are members, as long as they were seen below them.
+	Foreign []proc.ID
+	// Helpers lists processes that Root has started to do its own work, each the leader of a session (setsid(2)). Neither
+	// they, nor what they have started, nor other processes of those sessions are members. It may be nil.
+	Helpers func() []proc.ID
+	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
+	Keep []string
+
+	inspector
+	// known are the processes that were seen to be kept or foreign, for when their parent is gone.
+	known map[proc.ID]role
+	// roles are those of the last look, by pid.
+	roles map[int]role
+	// helpers are the sessions (setsid(2)) of Root's helpers.
+	helpers map[int]bool
+	// dead counts Root's children that had ended.
+	dead int
+	// sparing says that one was seen that is kept, and whole that the leaf holds none.
+	sparing, whole bool
+}
+
+// Killer ends the members. cleanup is how long conmon may clean up.
+func (m *Membership) Killer(cleanup time.Duration) Killer {
+	return Killer{Members: m.Members, Leaves: m.Leaves, Cleanup: cleanup}
+}
+
+// role is what a process is to a session.
+type role uint8
+
+const (
+	ended   role = iota + 1
+	foreign      // from before the session, or a helper's
+	member       // to be ended
+	spared       // kept on purpose
+)
+
+// Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
+// they started. The error says what could not be read; the lists hold what could. A process that could not be inspected is not kept.
+func (m *Membership) Members() (end, kept []proc.Stat, err error) {
+	found, err := m.reader.Descendants(m.Root)
+	m.roles, m.dead = map[int]role{}, 0
+	found, lerr := m.addLeaf(found)
+	// Asked after the table was read: each helper in the table is known by then.
+	m.helpers = m.sessions(found)
+	for _, p := range found {
+		switch m.judge(p) {
+		case member:
+			end = append(end, p)
+		case spared:
+			kept = append(kept, p)
+		case ended, foreign:
+		}
+	}
+	err = errors.Join(err, lerr)
+	// If the processes cannot be listed now, one to keep would have been seen earlier.
+	m.whole = len(kept) == 0 && (err == nil || !m.sparing && len(m.Keep) == 0)
+	return end, kept, err
+}
+
+// Leaves are the session's leaf, if the last look has found nothing to keep. The kernel makes no exception.
+func (m *Membership) Leaves() []*cgroup.Leaf {
+	if m.Leaf == nil || !m.whole {
+		return nil
+	}
+	return []*cgroup.Leaf{m.Leaf}
+}
+
+// judge says which role a process has that is below Root, or in the leaf. Its parent was judged before.
+func (m *Membership) judge(p proc.Stat) role {
+	was, above, is := m.known[p.ID], m.roles[p.PPID], member
+	switch {
+	case was == foreign, above == foreign, slices.Contains(m.Foreign, p.ID), m.helpers[p.Session],
+		m.helpers[p.PID]: // A helper may not have its own session yet.
+		is = foreign
+	case p.Dead():
+		is = ended
+		if p.PPID == m.Root {
+			m.dead++
+		}
+	case was == spared, above == spared, m.keeps(p, m.Keep): // also if it rewrites its environment later
+		is = spared
+	}
+	m.roles[p.PID] = is
+	if is == foreign || is == spared {
+		if m.known == nil {
+			m.known = map[proc.ID]role{}
+		}
+		m.known[p.ID] = is
+		m.sparing = m.sparing || is == spared
+	}
+	return is
+}
+
+// Keeps reports whether a process was seen that has the pid and is kept.
+func (m *Membership) Keeps(pid int) bool {
+	for id, is := range m.known {
+		if id.PID == pid && is == spared {
+			return true
+		}
+	}
+	return false
+}
+
+// sessions are those (setsid(2)) of Root's helpers. The kernel does not reuse a session's number while the session
+// has a process (pid_namespaces(7) apart). So the number tells what a helper started, even when the helper is gone. If a
+// new process has the number as its pid, the session is not the helper's any more.
+func (m *Membership) sessions(found []proc.Stat) map[int]bool {
+	if m.Helpers == nil {
+		return nil
+	}
+	sessions := map[int]bool{}
+	for _, id := range m.Helpers() {
+		reused := func(p proc.Stat) bool { return p.PID == id.PID && p.Start != id.Start }
+		sessions[id.PID] = !slices.ContainsFunc(found, reused)
+	}
+	return sessions
+}
+
+// Dead counts the children of Root that had ended at the last look. What they have left is reparented to Root before they end, so a
+// second look finds that.
+func (m *Membership) Dead() int { return m.dead }
+
+// Unseen reports whether the last look has met a living process that cannot be read (hidepid).
+func (m *Membership) Unseen() bool { return m.reader.Unseen }
+
+// addLeaf adds the processes that are in the cgroup but not below the root. A pid read from cgroup.procs is a number
+// only: membership is read again after the start time.
+func (m *Membership) addLeaf(found []proc.Stat) ([]proc.Stat, error) {
+	if m.Leaf == nil {
+		return found, nil
+	}
+	pids, err := m.Leaf.Procs()
+	if cgroup.IsGone(err) {
+		err = nil // A session around this one has ended before it.
+	}
+	known := make(map[int]bool, len(found))
+	for _, p := range found {
+		known[p.PID] = true
+	}
+	for _, pid := range pids {
+		if known[pid] || pid == m.Root {
+			continue
+		}
+		st, serr := m.reader.Stat(pid)
+		if serr == nil && m.Leaf.Has(pid) {
+			found = append(found, st)
+		}
+		if proc.Starved(serr) {
+			err = serr // It may be there.
+		}
+	}
+	return found, err
+}
+
+// Strangers counts the processes below Root that the last look has found and that are not the session's.
+func (m *Membership) Strangers() int {
+	n := 0
+	for _, is := range m.roles {
+		if is == foreign {
+			n++
+		}
+	}
+	return n
+}
