@@ -171,34 +171,6 @@ func (l *Leaf) Kill() error {
 	return err
 }
 
-// Freeze stops (or resumes) every process in the leaf and below, so that none can fork (Linux 5.2). A frozen process can
-// be killed.
-func (l *Leaf) Freeze(on bool) error {
-	text := "0"
-	if on {
-		text = "1"
-	}
-	return kernel.WriteAt(l.fd, "cgroup.freeze", text)
-}
-
-// frozenTries bounds the wait for the freezer, which stops each process at its next return to user space, in milliseconds.
-const frozenTries = 100
-
-// AwaitFrozen waits until every process in the leaf and below stands still, and reports whether they do.
-func (l *Leaf) AwaitFrozen() bool {
-	for range frozenTries {
-		b, err := kernel.ReadAt(l.fd, "cgroup.events", nil)
-		if err != nil {
-			return false
-		}
-		if bytes.Contains(b, []byte("frozen 1")) {
-			return true
-		}
-		pause()
-	}
-	return false
-}
-
 // Populated reports whether any live process is in the leaf or below.
 func (l *Leaf) Populated() (bool, error) {
 	b, err := kernel.ReadAt(l.fd, "cgroup.events", nil)

@@ -306,24 +306,6 @@ func TestLeafExpelsFromBelow(t *testing.T) {
 	}
 }
 
-// A frozen leaf can be listed, and killed.
-func TestLeafFreeze(t *testing.T) {
-	l := newLeaf(t)
-	c := l.start(t)
-	if err := l.Freeze(true); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(c.cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.ended(t); got != "signal: killed" {
-		t.Error(got)
-	}
-	if err := l.Freeze(false); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestCreateErrors(t *testing.T) {
 	l := newLeaf(t)
 	name := l.Dir[len(parent(t))+1:]
