@@ -38,6 +38,20 @@ func TestDoctorTellsTheLimitOfServers(t *testing.T) {
 	}
 }
 
+// Doctor tells where no process can adopt orphans.
+func TestDoctorTellsThatNobodyAdoptsOrphans(t *testing.T) {
+	t.Parallel()
+	for _, steps := range [][]string{nil, {"refuse=subreaper:EINVAL"}} {
+		dir := t.TempDir()
+		argv := inWorld([]string{tether, "doctor"}, steps...)
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Env = []string{"HOME=" + dir, "XDG_RUNTIME_DIR=" + dir, "PATH=" + os.Getenv("PATH")}
+		if o := finish(t, cmd); strings.Contains(o.stdout, "orphans of a server") != (steps != nil) {
+			t.Errorf("%v: %+v", steps, o)
+		}
+	}
+}
+
 // What leaks is found by doctor, with the cure, and the cure helps.
 func TestDoctorFindsALeak(t *testing.T) {
 	if !onOwnHost(t) {

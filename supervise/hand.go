@@ -21,6 +21,8 @@ type hand struct {
 	supervisor, anchor, parent int
 	// Pidfds of the supervisor; -1 where there is none.
 	parentFD, gatewayFD, anchorFD int
+	// noSubreaper says why orphans of the server do not fall to the supervisor; nil if they do.
+	noSubreaper error
 	// terminal says that a person started the session in the foreground of a terminal.
 	terminal bool
 	// page is what the processes share; nil without an anchor.
@@ -29,7 +31,7 @@ type hand struct {
 
 // handOf is that of a session with an anchor.
 func handOf(page *waiting.Page) hand {
-	h := hand{page: page, terminal: page.Terminal()}
+	h := hand{page: page, terminal: page.Terminal(), noSubreaper: page.Subreaper()}
 	h.anchor, h.supervisor, h.parent = page.Pids()
 	h.parentFD, h.gatewayFD, h.anchorFD, _, _ = page.Descriptors()
 	return h

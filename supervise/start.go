@@ -81,6 +81,9 @@ func (s *Session) prepare() (start waiting.Start, code int, err error) {
 	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
 		return start, ExitFailure, fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
 	}
+	if err := s.hand.noSubreaper; err != nil {
+		s.log.Warn().Err(err).Msg("orphans of the server will not be found without a cgroup")
+	}
 	if err := s.findOwners(); err != nil {
 		return start, ExitFailure, err
 	}
@@ -166,9 +169,7 @@ func Alone(opts Options) (int, error) {
 	if err := s.listen(); err != nil {
 		return ExitFailure, err
 	}
-	if err := proc.BecomeSubreaper(); err != nil {
-		s.log.Warn().Err(err).Msg("orphans of the server will not be found without a cgroup")
-	}
+	s.hand.noSubreaper = proc.BecomeSubreaper()
 	start, code, err := s.prepare()
 	if err == nil {
 		if s.tree.engine != nil {

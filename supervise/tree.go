@@ -87,13 +87,19 @@ func (t *tree) onChildren(exited, left bool) {
 // was moved there from outside. With children, all of them may be processes to keep.
 func (t *tree) empty(childrenLeft bool) bool {
 	if !childrenLeft {
-		return t.members.Leaf == nil || t.emptyLeaf()
+		return (t.members.Leaf == nil || t.emptyLeaf()) && (t.members.Session.Zero() || t.noMember())
 	}
 	if t.mayGoOn() && t.server > 0 {
 		return false
 	}
 	// The many ends of a forking tree must not make us look all the time. There is another look at retryAt.
 	return (t.lookTook < costlyLook || time.Since(t.lookedAt) > t.lookTook) && t.onlyOthers()
+}
+
+// noMember reports whether a look finds no member.
+func (t *tree) noMember() bool {
+	end, _, err := t.members.Members()
+	return len(end) == 0 && err == nil
 }
 
 // emptyLeaf reports whether there is a leaf, and no process in it.

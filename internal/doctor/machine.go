@@ -35,20 +35,27 @@ func Machine(runtime string) []Check {
 	return all
 }
 
-// kernelFeatures asks for what is used: pidfds (Linux 5.3) and clone into a cgroup (5.7).
+// kernelFeatures asks for what is used: pidfds (Linux 5.4), cgroup.kill (5.14), and that orphans fall to who asks for them.
 func kernelFeatures() Check {
 	var u unix.Utsname
 	_ = unix.Uname(&u)
 	release := unix.ByteSliceToString(u.Release[:])
 	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if errors.Is(err, unix.ENOSYS) {
+		return poor(Fail, "kernel", "Linux 5.4 or newer", "%s has no pidfds: run starts nothing", release)
+	}
 	if err != nil {
-		return poor(Warn, "kernel", "Linux 5.3 or newer, and a seccomp filter that allows pidfd_open(2)",
+		return poor(Warn, "kernel", "a seccomp filter that allows pidfd_open(2)",
 			"%s: no pidfds (%v); the end of a gateway is noticed by its streams and by asking every %v", release, err, proc.LookPause)
 	}
 	_ = unix.Close(fd)
+	if err := proc.BecomeSubreaper(); err != nil {
+		return poor(Warn, "kernel", "a kernel with PR_SET_CHILD_SUBREAPER (qemu-user and old gVisor have none)",
+			"%v: orphans of a server are not found without a cgroup", err)
+	}
 	var major, minor int
 	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err == nil && (major < 5 || major == 5 && minor < 14) {
-		return poor(Warn, "kernel", "Linux 5.14 or newer", "%s has no cgroup.kill: the members of a cgroup are ended one by one", release)
+		return poor(Warn, "kernel", "Linux 5.14 or newer", "%s has no cgroup.kill: sessions get no cgroup", release)
 	}
 	return good("kernel", "%s", release)
 }

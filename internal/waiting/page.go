@@ -19,6 +19,8 @@ type Page struct {
 	// jumping says that the supervisor is about to start its runtime, and listening that this hears signals. heard is the signal
 	// that ends which it has taken before.
 	jumping, listening, heard int64
+	// noSubreaper is not 0 where the supervisor could not become a child subreaper: -errno.
+	noSubreaper int64
 	// orphaned says that the parent is gone, where its pidfd could not be had.
 	orphaned int64
 	// done says that the session is over, and code is what to exit with.

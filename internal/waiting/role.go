@@ -205,6 +205,14 @@ func (p *Page) Closed(fd int) bool { return p.closed>>uint(fd)&1 != 0 }
 // Terminal says that a person started the session in the foreground of a terminal.
 func (p *Page) Terminal() bool { return p.terminal != 0 }
 
+// Subreaper says why orphans of the server do not fall to the supervisor; nil if they do.
+func (p *Page) Subreaper() error {
+	if p.noSubreaper == 0 {
+		return nil
+	}
+	return fmt.Errorf("become child subreaper: %w", unix.Errno(-p.noSubreaper))
+}
+
 // Path is the program that was to be executed.
 func (p *Page) Path() string {
 	n := bytes.IndexByte(p.path[:], 0)

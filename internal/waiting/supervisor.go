@@ -19,7 +19,7 @@ func (p *Page) supervise() (why, what uintptr) {
 	if p.terminal == 0 {
 		call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	}
-	call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
+	p.noSubreaper = call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	p.anchorFD = call(unix.SYS_PIDFD_OPEN, uintptr(p.anchor), 0, 0, 0, 0, 0)
 	if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != p.anchor {
 		exit(failure) // nothing was started
