@@ -183,18 +183,10 @@ func (t *tree) repeat() {
 }
 
 // terminate asks all members that were not asked yet to end.
-func (t *tree) terminate() { t.report(t.killer.Ask(t.unseenServer())) }
+func (t *tree) terminate() { t.report(t.killer.Ask()) }
 
 // kill is one round of SIGKILL.
-func (t *tree) kill() { t.report(t.killer.Kill(t.unseenServer())) }
-
-// unseenServer is the server to be signalled when nothing can be listed.
-func (t *tree) unseenServer() int {
-	if t.members.Keeps(t.server) {
-		return 0
-	}
-	return t.server
-}
+func (t *tree) kill() { t.report(t.killer.Kill()) }
 
 // report notes which process was signalled, and logs at debug level why. What could not be looked at is looked for again.
 func (t *tree) report(sent []teardown.Sent, _ error) {

@@ -112,9 +112,9 @@ const (
 )
 
 // until repeats rounds until several in a row find no member, or the time is up.
-func (k *Killer) until(deadline time.Time, round func(child int) ([]Sent, error)) {
+func (k *Killer) until(deadline time.Time, round func() ([]Sent, error)) {
 	for empty := 0; ; {
-		_, err := round(0)
+		_, err := round()
 		if empty++; k.left > 0 || err != nil {
 			empty = 0
 		}

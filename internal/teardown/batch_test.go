@@ -142,9 +142,9 @@ func TestBatchSparesOrphanOfTheKept(t *testing.T) {
 	k := start(t, "nest", 2, KeepMark) // its child has no environment
 	g := &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()}
 	b := startBatch(t, g)
-	round := func(f func(int) ([]Sent, error)) {
+	round := func(f func() ([]Sent, error)) {
 		t.Helper()
-		if _, err := f(0); err != nil || b.killer.left != 0 {
+		if _, err := f(); err != nil || b.killer.left != 0 {
 			t.Errorf("%d members, %v", b.killer.left, err)
 		}
 	}
@@ -165,11 +165,11 @@ func TestBatchSparesOrphanOfTheKept(t *testing.T) {
 func TestBatchSparesWhoBecomesKept(t *testing.T) {
 	k := start(t, "heir", 1)
 	b := startBatch(t, &Group{Seeds: ids(t, k.PID), UID: os.Getuid()})
-	if sent, err := b.killer.Ask(0); err != nil || len(signalled(sent)) != 1 {
+	if sent, err := b.killer.Ask(); err != nil || len(signalled(sent)) != 1 {
 		t.Errorf("asked %v, %v", sent, err)
 	}
 	k.Await()
-	if sent, err := b.killer.Kill(0); err != nil || len(sent) != 0 {
+	if sent, err := b.killer.Kill(); err != nil || len(sent) != 0 {
 		t.Errorf("killed %v, %v", sent, err)
 	}
 	if !k.Alive() {
@@ -390,7 +390,7 @@ func TestBatchKillsWholeLeaves(t *testing.T) {
 		}
 	}
 	b := startBatch(t, &Group{Leaf: leaf, UID: -1})
-	if sent, err := b.killer.Kill(0); err != nil || len(sent) != 1 {
+	if sent, err := b.killer.Kill(); err != nil || len(sent) != 1 {
 		t.Errorf("killed %v, %v", sent, err)
 	}
 	k.Dead()
@@ -522,7 +522,7 @@ func TestBatchLooksAgain(t *testing.T) {
 		"two that found none": {later, []error{nil, nil}}, // the control
 	} {
 		k, rounds := Killer{}, 0
-		k.until(c.deadline, func(int) ([]Sent, error) {
+		k.until(c.deadline, func() ([]Sent, error) {
 			rounds++
 			return nil, c.errs[rounds-1]
 		})

@@ -22,7 +22,7 @@ type Killer struct {
 	Cleanup time.Duration
 
 	reader proc.Reader
-	// asked are the pids of those that were asked; nil before the first time. askedAt is when that was over, in clock ticks.
+	// asked are the pids of those that were asked. askedAt is when the first time was over, in clock ticks; 0 before.
 	asked   map[int]bool
 	askedAt uint64
 	// cleanUntil is the end of the time that conmon has; zero before that began.
@@ -48,19 +48,15 @@ const askLooks = 4
 // The first call looks until no new member turns up, and then asks all of them. A process whose parent ends while the
 // table is read is reparented, and may be missed once. A process that starts later is not asked, because it
 // may be a member's answer to SIGTERM, to clean up. A later call asks only older members that were missed all the same.
-//
-// child is a child that the caller has not waited for yet, or 0. It is asked even when nothing can be listed.
-func (k *Killer) Ask(child int) (sent []Sent, err error) {
-	first := k.asked == nil
-	if first {
+func (k *Killer) Ask() (sent []Sent, err error) {
+	first := k.askedAt == 0
+	if k.asked == nil {
 		k.asked = map[int]bool{}
 	}
 	var fresh []proc.Stat
 	for n := range askLooks {
-		end, lookErr := k.look()
-		if err = lookErr; first && child > 0 && noneListed(end, err) {
-			return signalChild(child, unix.SIGTERM, unix.SIGCONT), err
-		}
+		var end []proc.Stat
+		end, err = k.look()
 		news, spared := len(fresh), unasked(end, first)
 		for _, m := range end {
 			if !k.asked[m.PID] && !spared[m.PID] && (first || m.Start < k.askedAt) {
@@ -73,7 +69,7 @@ func (k *Killer) Ask(child int) (sent []Sent, err error) {
 			break
 		}
 	}
-	if first {
+	if first && (err == nil || len(fresh) > 0) {
 		k.askedAt, _ = proc.Now()
 	}
 	return signalAll(&k.reader, fresh, unix.SIGTERM, unix.SIGCONT), err
@@ -87,12 +83,9 @@ func (k *Killer) look() ([]proc.Stat, error) {
 	return end, err
 }
 
-// noneListed reports whether a look has failed to list any process.
-func noneListed(members []proc.Stat, err error) bool { return err != nil && len(members) == 0 }
-
 // Kill sends SIGKILL to every member once: first through the cgroups, then one by one. These are stopped before, so that none
-// forks away. Call it again until nothing is left. For child see Ask.
-func (k *Killer) Kill(child int) ([]Sent, error) {
+// forks away. Call it again until nothing is left.
+func (k *Killer) Kill() ([]Sent, error) {
 	end, err := k.look()
 	if others, waits := k.others(end); waits {
 		return signalAll(&k.reader, others, unix.SIGKILL), err
@@ -102,9 +95,6 @@ func (k *Killer) Kill(child int) ([]Sent, error) {
 		if leaf.Kill() == nil {
 			byLeaf = end
 		}
-	}
-	if child > 0 && noneListed(end, err) {
-		return signalChild(child, unix.SIGKILL), err
 	}
 	end, err = k.stop(end, err)
 	return addKilled(signalAll(&k.reader, end, unix.SIGKILL), byLeaf), err
@@ -144,7 +134,7 @@ func (k *Killer) stop(members []proc.Stat, err error) ([]proc.Stat, error) {
 		}
 		signalAll(&k.reader, fresh, unix.SIGSTOP)
 		var next []proc.Stat
-		if next, err = k.look(); noneListed(next, err) {
+		if next, err = k.look(); err != nil && len(next) == 0 {
 			break
 		}
 		members = next
@@ -167,14 +157,6 @@ func signalAll(r *proc.Reader, to []proc.Stat, sigs ...syscall.Signal) []Sent {
 			continue
 		}
 		sent = append(sent, Sent{m, sigs[0], err})
-	}
-	return sent
-}
-
-// signalChild signals a child when nothing can be listed (no /proc).
-func signalChild(pid int, sigs ...syscall.Signal) (sent []Sent) {
-	for _, sig := range sigs {
-		sent = append(sent, Sent{proc.Stat{ID: proc.ID{PID: pid}, Comm: "server"}, sig, proc.SignalChild(pid, sig)})
 	}
 	return sent
 }

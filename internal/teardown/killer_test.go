@@ -36,7 +36,7 @@ func TestAsk(t *testing.T) {
 	awaitExit(t, daemon.PID)
 	awaitStop(t, stopped.PID)
 	k := s.Killer(0)
-	sent, _ := k.Ask(0)
+	sent, _ := k.Ask()
 	if got, want := signalled(sent), sorted(slices.Concat(nest.PIDs, daemon.PIDs, stopped.PIDs)...); !slices.Equal(got, want) {
 		t.Errorf("reached %v, want %v", got, want)
 	}
@@ -67,8 +67,8 @@ func TestKillSparesKept(t *testing.T) {
 	s := own(t)
 	kept, stubborn := start(t, "nest", 2, KeepMark), start(t, "stubborn", 1)
 	k := s.Killer(0)
-	_, _ = k.Ask(stubborn.PID)
-	if sent, _ := k.Kill(stubborn.PID); !slices.Equal(signalled(sent), stubborn.PIDs) {
+	_, _ = k.Ask()
+	if sent, _ := k.Kill(); !slices.Equal(signalled(sent), stubborn.PIDs) {
 		t.Errorf("reached %v, want %v", signalled(sent), stubborn.PIDs)
 	}
 	awaitExit(t, stubborn.PID) // the lifeline ends a moment before the process does
@@ -85,7 +85,7 @@ func TestKillLeaf(t *testing.T) {
 	enter(t, l, kept.PID)
 	// With something to keep in it, the leaf must not be killed as a whole.
 	k := s.Killer(0)
-	_, _ = k.Kill(0)
+	_, _ = k.Kill()
 	awaitExit(t, inside.PIDs[0])
 	s.expect(t, "one is kept", nil, kept.PIDs)
 	kept.Stdin.Close()
@@ -93,7 +93,7 @@ func TestKillLeaf(t *testing.T) {
 	again := start(t, "daemon", 1)
 	awaitExit(t, again.PID)
 	enter(t, l, again.PIDs[0])
-	_, _ = k.Kill(0)
+	_, _ = k.Kill()
 	again.Dead()
 }
 
@@ -163,7 +163,7 @@ func (s *Membership) killUntilEmpty(t *testing.T) {
 	const rounds = 10_000
 	k := s.Killer(0)
 	for range rounds {
-		_, _ = k.Kill(0)
+		_, _ = k.Kill()
 		if !reapAll(t) {
 			return
 		}
@@ -195,47 +195,21 @@ func TestStopContinuesWhatIsKeptSince(t *testing.T) {
 	k.Dead()
 }
 
-// A server that is to be kept is known as such when it cannot be seen any more.
-func TestUnseenServerIsKept(t *testing.T) {
-	s := own(t)
-	k, other := start(t, "rest", 1, KeepMark), start(t, "rest", 1)
-	s.expect(t, "before", other.PIDs, k.PIDs)
-	testkit.WithFiles(t, 0, func() { _, _, _ = s.Members() })
-	if !s.Keeps(k.PID) || s.Keeps(other.PID) {
-		t.Errorf("kept: %t, control: %t", s.Keeps(k.PID), s.Keeps(other.PID))
-	}
-}
-
-// Where nothing can be listed, the server is asked once, and killed: it is a child that was not waited for.
-func TestUnseenServer(t *testing.T) {
+// What cannot be listed for a moment is asked later, and not twice.
+func TestAskAgain(t *testing.T) {
 	s := own(t)
 	server := start(t, "stubborn", 1)
 	k := s.Killer(0)
 	testkit.WithFiles(t, 0, func() {
-		if sent, _ := k.Ask(server.PID); !slices.Equal(signalled(sent), []int{server.PID, server.PID}) {
-			t.Errorf("SIGTERM and SIGCONT: %+v", sent)
+		if sent, err := k.Ask(); len(sent) > 0 || !proc.Starved(err) {
+			t.Errorf("asked %+v, %v", sent, err)
 		}
-		if again, _ := k.Ask(server.PID); len(again) > 0 {
-			t.Errorf("asked again: %+v", again)
-		}
-		_, _ = k.Kill(server.PID)
 	})
-	awaitExit(t, server.PID)
-}
-
-// A server that was listed and asked is not asked again when a later look fails.
-func TestAskThenUnseen(t *testing.T) {
-	s := own(t)
-	server := start(t, "stubborn", 1)
-	k := s.Killer(0)
-	if sent, _ := k.Ask(server.PID); !slices.Equal(signalled(sent), server.PIDs) {
-		t.Fatalf("reached %v, want %v", signalled(sent), server.PIDs)
+	for _, want := range [][]int{server.PIDs, {}, {}} {
+		if sent, err := k.Ask(); !slices.Equal(signalled(sent), want) || err != nil {
+			t.Errorf("asked %v, %v, want %v", signalled(sent), err, want)
+		}
 	}
-	testkit.WithFiles(t, 0, func() {
-		if again, _ := k.Ask(server.PID); len(again) > 0 {
-			t.Errorf("asked again: %+v", again)
-		}
-	})
 }
 
 func TestSurvivors(t *testing.T) {

@@ -121,16 +121,6 @@ func (m *Membership) judge(p proc.Stat) role {
 	return is
 }
 
-// Keeps reports whether a process was seen that has the pid and is kept.
-func (m *Membership) Keeps(pid int) bool {
-	for id, is := range m.known {
-		if id.PID == pid && is == spared {
-			return true
-		}
-	}
-	return false
-}
-
 // sessions are those (setsid(2)) of Root's helpers. The kernel does not reuse a session's number while the session
 // has a process (pid_namespaces(7) apart). So the number tells what a helper started, even when the helper is gone. If a
 // new process has the number as its pid, the session is not the helper's any more.
