@@ -160,9 +160,7 @@ const removeTries = 1000
 func (f *Finding) tidy(g *teardown.Group) error {
 	var errs []error
 	if g.Leaf != nil {
-		// Kept processes are moved out of the leaf, as at the end of a session.
-		g.Expel()
-		if err := g.Leaf.RemoveSoon(removeTries); err != nil {
+		if err := g.RemoveLeaf(removeTries); err != nil {
 			// Only the record names a leaf in which no process is, and what is to be kept of one in which there are some.
 			errs = append(errs, err)
 		}

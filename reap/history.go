@@ -2,7 +2,6 @@ package reap
 
 import (
 	"os"
-	"time"
 
 	"mcp-tether/internal/session"
 )
@@ -16,11 +15,8 @@ func Tell(findings []Finding) {
 		if f.Class != classRecord || !f.over() || f.UID != os.Getuid() || r == nil || r.Started.IsZero() || r.NoHistory {
 			continue
 		}
-		p := session.Past{
-			ID: r.ID, Name: r.Name, Behind: r.Behind, Gateway: r.Gateway, GatewayComm: r.GatewayComm, Started: r.Started, Args: r.Args,
-			Seconds: time.Since(r.Started).Round(time.Second).Seconds(), Sleeps: r.Sleeps, Restarts: r.Restarts, Reaped: true,
-			Outcome: session.Outcome{Cause: string(session.CauseSupervisor), Exit: -1, Ended: len(f.Members), Containers: len(f.Containers)},
-		}
+		p := r.Past(session.Outcome{Cause: string(session.CauseSupervisor), Exit: -1, Ended: len(f.Members), Containers: len(f.Containers)})
+		p.Reaped = true
 		if p.Append() != nil {
 			return
 		}

@@ -15,7 +15,7 @@ func (t *tree) contain() error {
 	if limited != nil && !errors.Is(limited, cgroup.ErrBound) {
 		dir, err := t.enterScope()
 		if err == nil {
-			t.dropLeaf()
+			t.removeLeaf() // The server is not in it.
 			made, limited = t.makeLeaf(dir, nil)
 		} else {
 			limited = fmt.Errorf("%w; %w; %s", limited, err, limitsCure)
@@ -83,12 +83,3 @@ func (c *common) degrade(why error) {
 
 // leafName is the name of a session's cgroup.
 func leafName(id string) string { return cgroup.Prefix + id }
-
-// dropLeaf gives up the leaf, because the server is not in it.
-func (t *tree) dropLeaf() {
-	if t.members.Leaf = t.removeLeaf(nil); t.members.Leaf != nil {
-		t.leafLeft = true
-		t.members.Leaf.Close()
-		t.members.Leaf = nil
-	}
-}

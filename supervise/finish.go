@@ -18,13 +18,6 @@ func (s *Session) finish() int {
 	if s.tree != nil {
 		r = s.tree.close()
 	}
-	if r.leaf != nil {
-		s.leafLeft = r.leaf.Remove() != nil // What was in it may have ended since.
-		if !s.leafLeft {
-			s.record.Cgroup = ""
-		}
-		r.leaf.Close()
-	}
 	r.leaked = r.leaked || r.removed.Err != nil
 	s.endSweep()
 	s.closeRecord(r.leaked)

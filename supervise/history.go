@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"fmt"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,18 +15,11 @@ func (s *Session) tell(r remains) {
 	if !s.opts.History {
 		return
 	}
-	p := session.Past{
-		ID: s.hand.id, Name: s.opts.Name, Behind: s.opts.Behind, Gateway: s.record.Gateway, GatewayComm: s.record.GatewayComm,
-		Started: s.record.Started, Args: s.record.Args,
-		Outcome: session.Outcome{
-			Cause: string(s.cause), Exit: s.code, Ended: r.ended, Killed: r.killed, Names: r.names, Containers: r.removed.Count,
-			Kept: len(r.kept), OOMKills: r.oomKills, Left: r.left(), PeakBytes: proc.PeakOfChildren(),
-		},
-	}
-	if p.Started.IsZero() {
-		p.Started, p.Args = s.started.UTC(), session.Redact(s.opts.Command)
-	}
-	p.Seconds = time.Since(p.Started).Round(time.Millisecond).Seconds()
+	s.fillRecord(session.StateEnding)
+	p := s.record.Past(session.Outcome{
+		Cause: string(s.cause), Exit: s.code, Ended: r.ended, Killed: r.killed, Names: r.names, Containers: r.removed.Count,
+		Kept: len(r.kept), OOMKills: r.oomKills, Left: r.left(), PeakBytes: proc.PeakOfChildren(),
+	})
 	if s.bySignal != 0 && s.cause == session.CauseSignal {
 		p.Signal = unix.SignalName(s.bySignal)
 	}

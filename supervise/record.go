@@ -59,17 +59,14 @@ const (
 	rewritePause = 30 * time.Second
 )
 
-// writeRecord writes the record.
-func (s *Session) writeRecord(state string) {
-	if s.lease == nil {
-		return
-	}
+// fillRecord fills in what is known of the session.
+func (s *Session) fillRecord(state string) {
 	r := &s.record
 	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.id, s.opts.Name, os.Getuid(), state
 	r.Key, r.Share, r.Behind, r.Cause = s.opts.Key, s.opts.Share, s.opts.Behind, string(s.cause)
 	r.NoHistory = !s.opts.History
 	if r.Started.IsZero() {
-		r.Started = time.Now().UTC()
+		r.Started = s.started.UTC()
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
 		r.Anchor, r.Supervisor = s.identity(s.hand.anchor), s.identity(s.hand.supervisor)
 	}
@@ -77,7 +74,14 @@ func (s *Session) writeRecord(state string) {
 		// The supervisor was killed before it had written the record.
 		r.Host, _ = s.reader.ReadHost()
 	}
-	err := s.lease.Write(*r)
+}
+
+// writeRecord writes the record, if there is one.
+func (s *Session) writeRecord(state string) {
+	if s.fillRecord(state); s.lease == nil {
+		return
+	}
+	err := s.lease.Write(s.record)
 	if err == nil {
 		s.rewriteAt = time.Time{}
 		return

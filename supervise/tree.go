@@ -5,7 +5,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/cgroup"
 	"mcp-tether/internal/engine/keeper"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/teardown"
@@ -208,7 +207,6 @@ type remains struct {
 	// unseen says that processes are left and cannot be listed.
 	unseen bool
 	leaked bool
-	leaf   *cgroup.Leaf // nil once it is removed
 	// began is when the teardown began; zero if there was none.
 	began time.Time
 	// ended counts the processes that were ended, killed those of them that took SIGKILL, and names are the first commands
@@ -230,7 +228,7 @@ func (t *tree) close() remains {
 	if t.members.Leaf != nil {
 		r.oomKills = t.members.Leaf.OOMKills()
 	}
-	r.leaf = t.removeLeaf(r.kept)
+	t.removeLeaf()
 	if t.server > 0 {
 		// The server itself did not die, so its code is not known.
 		t.code = ExitFailure
@@ -253,21 +251,18 @@ func (t *tree) unseen() bool {
 // removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
 const removeTries = 50
 
-// removeLeaf removes the tree's cgroup; kept processes move to the parent first. It returns a leaf that cannot be removed.
-func (t *tree) removeLeaf(kept []proc.Stat) *cgroup.Leaf {
+// removeLeaf removes the tree's cgroup. One that stays is in the record.
+func (t *tree) removeLeaf() {
 	leaf := t.members.Leaf
 	if leaf == nil {
-		return nil
+		return
 	}
-	teardown.Expel(leaf, kept, func() (again []proc.Stat) {
-		_, again, _ = t.members.Members()
-		return again
-	})
-	if err := leaf.RemoveSoon(removeTries); err != nil {
+	if err := t.killer.RemoveLeaf(leaf, removeTries); err != nil {
 		t.log.Warn().Err(err).Msg("cgroup not removed")
-		return leaf
+		t.leafLeft = true
+	} else {
+		t.record.Cgroup = ""
 	}
 	leaf.Close()
-	t.record.Cgroup = ""
-	return nil
+	t.members.Leaf = nil
 }

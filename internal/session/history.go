@@ -67,6 +67,14 @@ type Outcome struct {
 	PeakBytes uint64 `json:"peak_bytes,omitempty"`
 }
 
+// Past is what the record says for the history.
+func (r *Record) Past(o Outcome) Past {
+	return Past{
+		ID: r.ID, Name: r.Name, Behind: r.Behind, Gateway: r.Gateway, GatewayComm: r.GatewayComm, Started: r.Started, Args: r.Args,
+		Seconds: time.Since(r.Started).Round(time.Millisecond).Seconds(), Sleeps: r.Sleeps, Restarts: r.Restarts, Outcome: o,
+	}
+}
+
 const (
 	historyFile = "history.jsonl"
 	oldHistory  = "history.jsonl.1" // the one before, which the reader reads as well

@@ -26,9 +26,8 @@ type Group struct {
 	UID int
 	// Keep are the patterns of processes to leave alone, with all that they started.
 	Keep []string
-	// Survivors and Kept are the outcome.
+	// Survivors are what is left in the end.
 	Survivors []Survivor
-	Kept      []proc.Stat
 
 	batch *Batch
 	seen  map[proc.ID]bool
@@ -152,33 +151,23 @@ func (b *Batch) judge(all []proc.Stat) (end, kept []proc.Stat, err error) {
 	}
 	spared := b.belowKept(t)
 	for i, gr := range b.Groups {
-		gr.take(reached[i], spared)
+		gr.members = map[int]bool{}
 		for _, s := range reached[i] {
-			if gr.members[s.PID] {
+			switch {
+			case s.Dead():
+			case spared[s.PID]:
+				kept = append(kept, s)
+			case gr.allowed(s):
+				gr.members[s.PID] = true
+				gr.seen[s.ID] = true // The next look finds it, though its parent may have ended.
 				end = append(end, s)
 			}
 		}
-		kept = append(kept, gr.Kept...)
 	}
 	if b.unread != nil {
 		return nil, nil, b.unread
 	}
 	return end, kept, nil
-}
-
-// take notes which of the processes that were reached are to be ended, and which are kept.
-func (gr *Group) take(reached []proc.Stat, spared map[int]bool) {
-	gr.members, gr.Kept = map[int]bool{}, nil
-	for _, s := range reached {
-		switch {
-		case s.Dead():
-		case spared[s.PID]:
-			gr.Kept = append(gr.Kept, s)
-		case gr.allowed(s):
-			gr.members[s.PID] = true
-			gr.seen[s.ID] = true // The next look finds it, though its parent may have ended.
-		}
-	}
 }
 
 // belowKept are the kept processes and all below them, by pid. They stay kept when their parent has ended.
@@ -298,10 +287,10 @@ func (gr *Group) allowed(s proc.Stat) bool {
 	return err == nil && uid == gr.UID
 }
 
-// Expel moves the kept processes of a group that was ended out of its leaf.
-func (gr *Group) Expel() {
-	Expel(gr.Leaf, gr.Kept, func() []proc.Stat {
-		_, _, _ = gr.batch.members()
-		return gr.Kept
-	})
+// RemoveLeaf removes the leaf of a group that was ended, or that holds nothing to end. See Killer.RemoveLeaf.
+func (gr *Group) RemoveLeaf(tries int) error {
+	if gr.batch == nil {
+		return gr.Leaf.RemoveSoon(tries)
+	}
+	return gr.batch.killer.RemoveLeaf(gr.Leaf, tries)
 }
