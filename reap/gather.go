@@ -96,16 +96,12 @@ func (h *machine) ask(r *proc.Reader) {
 	h.Memory = func(pid int) uint64 { memory, _, _ := r.Usage(pid); return memory }
 	h.Dir, h.Stdin = evidence.Dir, evidence.StdinOf
 	h.Reached = evidence.Reached
-	var (
-		readers map[string][]int // of all pipes and sockets, which are read once
-		all     bool
-	)
+	var readers map[string][]int // of all pipes and sockets, which are read once
 	h.Stdout = func(pid int) (bool, []int) {
 		if readers == nil {
-			readers, all = evidence.Readers(pids)
+			readers = evidence.Readers(pids)
 		}
-		elsewhere, of := evidence.Stdout(pid, readers)
-		return elsewhere || !all, of
+		return evidence.Stdout(pid, readers)
 	}
 	h.Inside = func(pid int) bool {
 		ns, err := proc.Readlink(proc.Path(pid, "ns/pid"))

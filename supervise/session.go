@@ -151,9 +151,9 @@ func (s *Session) newTree() *tree {
 // onChildren waits for ended children, and tells the tree if there were some, or if it is to look in any case.
 func (s *Session) onChildren(look bool) {
 	t := s.tree
-	served := t.server > 0
+	served, ended := t.server > 0, false
 	left, err := proc.Reap(func(pid int, ws unix.WaitStatus) {
-		look = true
+		ended = true
 		if pid == s.sweeper.PID {
 			s.sweeper = proc.ID{}
 		}
@@ -163,14 +163,14 @@ func (s *Session) onChildren(look bool) {
 	if err != nil {
 		s.log.Warn().Err(err).Msg("children cannot be waited for")
 	}
-	if !look {
+	if !look && !ended {
 		return
 	}
 	exited := served && t.server == 0
 	if exited {
 		s.onServerExit()
 	}
-	t.onChildren(exited, left)
+	t.onChildren(exited, left, look)
 }
 
 // onServerExit: the server has ended, and other members may be left.

@@ -24,10 +24,7 @@ type tree struct {
 	// retryAt is when to look again during a teardown; zero when only events count.
 	retryAt time.Time
 	retry   time.Duration
-	// lookedAt is when onlyOthers last ended, and lookTook how long it took.
-	lookedAt time.Time
-	lookTook time.Duration
-	toll     toll
+	toll    toll
 }
 
 // mayGoOn reports whether the server was not asked to end yet. It is true without a tree.
@@ -70,11 +67,11 @@ func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
 	}
 }
 
-// onChildren acts on the ends of children that have been waited for. exited says that the server was one of them, and left
-// that there are more children.
-func (t *tree) onChildren(exited, left bool) {
+// onChildren acts on the ends of children that have been waited for. exited says that the server was one of them, left that there are
+// more children, and look that it is time to look what these are. The many ends of a forking tree must not make us look all the time.
+func (t *tree) onChildren(exited, left, look bool) {
 	switch {
-	case t.server == 0 && t.empty(left):
+	case t.server == 0 && (look || !left) && t.empty(left):
 		t.clear = !left
 		t.step(teardown.TreeEmpty)
 	case exited:
@@ -83,41 +80,27 @@ func (t *tree) onChildren(exited, left bool) {
 }
 
 // empty reports whether no member is left. Without children nothing is below us, but the leaf may still hold a process that
-// was moved there from outside. With children, all of them may be processes to keep.
+// was moved there from outside, and the terminal session one that has fallen to init. With children, all of them may be processes to
+// keep.
 func (t *tree) empty(childrenLeft bool) bool {
-	if !childrenLeft {
-		return (t.members.Leaf == nil || t.emptyLeaf()) && (t.members.Session.Zero() || t.noMember())
+	if childrenLeft {
+		return t.onlyOthers()
 	}
-	if t.mayGoOn() && t.server > 0 {
-		return false
+	if leaf := t.members.Leaf; leaf != nil {
+		if populated, err := leaf.Populated(); populated || err != nil {
+			return false
+		}
 	}
-	// The many ends of a forking tree must not make us look all the time. There is another look at retryAt.
-	return (t.lookTook < costlyLook || time.Since(t.lookedAt) > t.lookTook) && t.onlyOthers()
-}
-
-// noMember reports whether a look finds no member.
-func (t *tree) noMember() bool {
+	if t.members.Session.Zero() {
+		return true
+	}
 	end, _, err := t.members.Members()
 	return len(end) == 0 && err == nil
 }
 
-// emptyLeaf reports whether there is a leaf, and no process in it.
-func (t *tree) emptyLeaf() bool {
-	if t.members.Leaf == nil {
-		return false
-	}
-	populated, err := t.members.Leaf.Populated()
-	return err == nil && !populated
-}
-
-// costlyLook is how long a look at the process table may take and still be repeated at each end of a child.
-const costlyLook = 5 * time.Millisecond
-
 // onlyOthers reports whether all that is left is kept on purpose, was there before, or is dead. It reads the process table, so it is
 // called only at the end.
 func (t *tree) onlyOthers() bool {
-	began := time.Now()
-	defer func() { t.lookedAt = time.Now(); t.lookTook = t.lookedAt.Sub(began) }()
 	// A process that is reparented while the table is read may be missed once.
 	for range 2 {
 		if !t.explained() {

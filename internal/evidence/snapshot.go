@@ -3,7 +3,6 @@ package evidence
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"mcp-tether/internal/proc"
 )
@@ -29,13 +28,6 @@ type Wanted struct {
 	Names []string
 }
 
-// How often a Snapshot tries again to read a process when there is no descriptor or memory for that, over the whole table, and
-// how long the others then have to give some back.
-const (
-	starvedTries = 20
-	starvedPause = 10 * time.Millisecond
-)
-
 // Snapshot reads the process table: stat and owner of every process in sight, kernel threads left out, and what else is
 // wanted. Entries that vanish or may not be read are missing: unknown. A process that keeps its readers waiting costs a moment. If
 // there is no descriptor or memory to read a process that may be there, there is an error and no table: what is missing from a
@@ -52,14 +44,8 @@ func Snapshot(want *Wanted) ([]Process, error) {
 func snapshotOf(list []int, want *Wanted) ([]Process, error) {
 	s := &snapshot{Wanted: want, out: make([]Process, 0, len(list))}
 	s.r.Apart = true
-	tries := 0
 	for _, pid := range list {
-		err := s.add(pid)
-		for ; err != nil && tries < starvedTries; tries++ {
-			proc.Sleep(starvedPause)
-			err = s.add(pid)
-		}
-		if err != nil {
+		if err := s.add(pid); err != nil {
 			return nil, fmt.Errorf("read the process table: %w", err)
 		}
 	}

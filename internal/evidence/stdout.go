@@ -54,19 +54,17 @@ const (
 )
 
 // Readers finds which of some processes have a pipe open for reading, or hold a socket, by the pipe or socket. Descriptor
-// tables that cannot be read are skipped. all is false if one was for want of a descriptor or memory.
-func Readers(pids []int) (of map[string][]int, all bool) {
-	of, all = map[string][]int{}, true
+// tables that cannot be read are skipped: of a pipe the kernel tells whether there are others (mayBeRead).
+func Readers(pids []int) map[string][]int {
+	of := map[string][]int{}
 	for _, pid := range pids {
-		err := proc.EachDescriptor(pid, func(link, to string, err error) bool {
-			all = all && !proc.Starved(err)
+		_ = proc.EachDescriptor(pid, func(link, to string, err error) bool {
 			if err == nil && !slices.Contains(of[to], pid) &&
 				(strings.HasPrefix(to, socketPrefix) || strings.HasPrefix(to, pipePrefix) && isOpen(link, forReading)) {
 				of[to] = append(of[to], pid)
 			}
 			return true
 		})
-		all = all && !proc.Starved(err)
 	}
-	return of, all
+	return of
 }
