@@ -67,7 +67,7 @@ type Finding struct {
 	spared []proc.ID // kept processes of the session
 	// inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
 	inherited bool
-	// over says that the session is, and nothing but its record and an empty cgroup are left.
+	// ended says that nothing of the session is left but its record and an empty cgroup.
 	ended bool
 	// ending is what to end in an engine, nil for nothing. unseen says why containers or a cgroup may be left that could not
 	// be listed.

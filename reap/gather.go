@@ -66,9 +66,9 @@ func (h *machine) readTable() error {
 	for _, p := range all {
 		marked := process{Process: p}
 		if v := p.Env; v != nil {
-			marked.Session, marked.Gateway, marked.Keep, marked.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
+			marked.Mark, marked.Gateway, marked.Keep, marked.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
 			marked.Script, marked.Project = v[4], path.Dir(v[5])
-			marked.Keeps = marked.Session != "" && v[6] != ""
+			marked.Keeps = marked.Mark != "" && v[6] != ""
 		}
 		marked.Unread = p.Env == nil && p.UID == h.UID && !p.Dead()
 		marked.Env = nil

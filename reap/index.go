@@ -71,10 +71,10 @@ func newIndex(h *machine) *index {
 	}
 	for i := range h.Procs {
 		p := &h.Procs[i]
-		if p.Keep || teardown.KeptBy(patterns[owned{p.UID, p.Session}], p.Comm, p.Args) {
+		if p.Keep || teardown.KeptBy(patterns[owned{p.UID, p.Mark}], p.Comm, p.Args) {
 			x.keepTree(p, x.kept)
 		}
-		x.keeping[p.Session] = x.keeping[p.Session] || p.Keeps
+		x.keeping[p.Mark] = x.keeping[p.Mark] || p.Keeps
 	}
 	return x
 }
@@ -182,8 +182,8 @@ func (x *index) untouchable(p *process) bool {
 	return p.Dead() || p.Stuck || p.PID <= 1 || x.ancestors[p.PID] || x.kept[p.PID] || x.taken[p.ID]
 }
 
-// scope says which processes belong to a tree.
-type scope struct {
+// extent says which processes belong to a tree.
+type extent struct {
 	// uid is the only user whose processes belong to it; -1 for every user.
 	uid int
 	// sessions adds the terminal sessions that members lead.
@@ -198,7 +198,7 @@ type scope struct {
 
 // tree collects the given processes and all below them. It leaves out the spared, and what belongs to another living
 // session.
-func (x *index) tree(tops []*process, sc scope) []*process {
+func (x *index) tree(tops []*process, sc extent) []*process {
 	var (
 		out   []*process
 		seen  = map[int]bool{}
@@ -262,7 +262,7 @@ func (x *index) take(members []*process) []proc.ID {
 }
 
 // fill sets the members of a finding, and names the eldest of them first.
-func (x *index) fill(f *Finding, tops []*process, sc scope) {
+func (x *index) fill(f *Finding, tops []*process, sc extent) {
 	if f.anyUser {
 		sc.uid = -1
 	}
@@ -291,7 +291,7 @@ func (x *index) fill(f *Finding, tops []*process, sc scope) {
 // keptOf are the processes with a session's mark that are kept: what they start while the session is ended is kept as well.
 func (x *index) keptOf(uid int, id string) (out []proc.ID) {
 	for i := range x.h.Procs {
-		if p := &x.h.Procs[i]; x.kept[p.PID] && id != "" && p.Session == id && p.UID == uid {
+		if p := &x.h.Procs[i]; x.kept[p.PID] && id != "" && p.Mark == id && p.UID == uid {
 			out = append(out, p.ID)
 		}
 	}

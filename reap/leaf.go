@@ -51,7 +51,7 @@ func (x *index) leaf(l *cgroupLeaf, tops []*process, doubt string) Finding {
 		f.Evidence = append(f.Evidence, doubt)
 	}
 	f.anyUser = l.UID == 0 // a root session may drop privileges
-	x.fill(&f, tops, scope{uid: l.UID, sessions: true})
+	x.fill(&f, tops, extent{uid: l.UID, sessions: true})
 	return f
 }
 

@@ -58,8 +58,8 @@ func (h *machine) booted() time.Time { return h.Began.Add(-time.Duration(h.Since
 // process is one process with the marks in its environment.
 type process struct {
 	evidence.Process
-	// Session and Gateway are the marks, "" when there are none or they cannot be read.
-	Session string
+	// Mark and Gateway are the marks, "" when there are none or they cannot be read: the session's id, and its gateway.
+	Mark    string
 	Gateway string
 	// Unread says that its environment cannot be read, and so no mark.
 	Unread bool

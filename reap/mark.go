@@ -17,11 +17,11 @@ func (x *index) marks(r Rules) []Finding {
 	var order []owner
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if p.Session == "" || p.Service || x.spared(p) || !x.mine(p.UID) || x.isSupervised(p.UID, p.Session) || r.Session != "" && r.Session != p.Session ||
-			slices.Contains(r.Spare, p.Session) {
+		if p.Mark == "" || p.Service || x.spared(p) || !x.mine(p.UID) || x.isSupervised(p.UID, p.Mark) || r.Session != "" && r.Session != p.Mark ||
+			slices.Contains(r.Spare, p.Mark) {
 			continue
 		}
-		key := owner{p.Session, p.UID}
+		key := owner{p.Mark, p.UID}
 		if bySession[key] == nil {
 			order = append(order, key)
 		}
@@ -47,7 +47,7 @@ func (x *index) inherited(uid int, id string) bool {
 	var marked []*process
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if p.Session != id || p.UID != uid || p.Dead() {
+		if p.Mark != id || p.UID != uid || p.Dead() {
 			continue
 		}
 		if p.Service {
@@ -144,7 +144,7 @@ func (x *index) mark(id string, marked []*process) (Finding, bool) {
 		f.Evidence = append(f.Evidence, keepUnclear)
 	}
 	f.inherited = x.inherited(f.UID, id)
-	x.fill(&f, marked, scope{uid: f.UID, sessions: true})
+	x.fill(&f, marked, extent{uid: f.UID, sessions: true})
 	return f, len(f.Members) > 0
 }
 

@@ -306,7 +306,7 @@ func byBarePID(h *machine, _ Rules) (out []Finding) {
 
 func byMark(h *machine, _ Rules) (out []Finding) {
 	for i := range h.Procs {
-		if p := &h.Procs[i]; p.Session != "" && !p.Keep {
+		if p := &h.Procs[i]; p.Mark != "" && !p.Keep {
 			out = append(out, one(classMark, p))
 		}
 	}

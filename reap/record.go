@@ -70,7 +70,7 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	if s.Unread != nil {
 		f.Advice = keepAdvice + "; then remove its damaged record (--forget)"
 	}
-	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
+	x.fill(&f, tops, extent{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
 	if f.unread = x.unreadable(s, f.keep); f.unread != "" {
 		f.Evidence = append(f.Evidence, f.unread)
 	}
@@ -123,7 +123,7 @@ func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		switch {
-		case p.UID != s.Owner || p.Session != s.ID && (p.ID != s.Server || s.Server.Zero()):
+		case p.UID != s.Owner || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()):
 		case x.startedElsewhere(p, s):
 			elsewhere = true
 		default:

@@ -347,7 +347,7 @@ func apart(h *machine) {
 // mark marks a process as of a session whose gateway is dead.
 func mark(h *machine, pid int) {
 	p := h.proc(pid)
-	p.Session, p.Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}, Host: here}.String()
+	p.Mark, p.Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}, Host: here}.String()
 }
 
 // keep marks processes as of a session that keeps some.
@@ -598,7 +598,7 @@ func TestFindSession(t *testing.T) {
 	h := table(t, "10 1 5 node s", "11 1 6 node s", "12 1 7 fs-server /opt/fs-server --root /srv")
 	mark(h, 10)
 	mark(h, 11)
-	h.proc(11).Session = "ffffffffffffffff"
+	h.proc(11).Mark = "ffffffffffffffff"
 	r := modelRules()
 	r.Session = deadID
 	if got := ended(h, r); !slices.Equal(got, []int{10}) {
@@ -628,7 +628,7 @@ func TestFindWithoutBoot(t *testing.T) {
 	for name, more := range map[string]func(*machine){
 		"record": func(h *machine) { h.dead(10).Host = proc.Host{} },
 		"mark": func(h *machine) {
-			h.proc(10).Session, h.proc(10).Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}}.String()
+			h.proc(10).Mark, h.proc(10).Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}}.String()
 		},
 	} {
 		h := table(t, "10 1 5 node s")

@@ -190,7 +190,7 @@ func (w *world) proven(s *wrapped, m *actor) bool {
 	if !w.mine(m.UID) || m.kept {
 		return false
 	}
-	marked := m.process.Session == s.id
+	marked := m.process.Mark == s.id
 	inLeaf := s.leaf != nil && s.leaf.UID == s.uid
 	if s.rec != nil {
 		return s.rec.Lease && m.UID == s.uid && (marked || inLeaf || m == s.server)
@@ -386,7 +386,7 @@ func (w *world) inheritedMarks() {
 	server.setsid()
 	for range 1 + w.IntN(3) {
 		shell := w.add(server, s.uid, "bash", "-bash")
-		shell.process.Session, shell.Gateway = s.id, proc.GlobalID{ID: g.ID, Host: here}.String()
+		shell.process.Mark, shell.Gateway = s.id, proc.GlobalID{ID: g.ID, Host: here}.String()
 		if w.chance(50) {
 			shell.setsid()
 		}
@@ -500,7 +500,7 @@ func (w *world) forgedRecords() {
 		s.ID = living.id
 	case 1: // a mark as well
 		forger := w.add(w.init, 65534, "forger", "forger")
-		forger.process.Session, forger.Gateway = living.id, proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: here}.String()
+		forger.process.Mark, forger.Gateway = living.id, proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: here}.String()
 		forger.verdict = either
 	}
 	w.h.Sessions = append(w.h.Sessions, s)
@@ -520,7 +520,7 @@ func (w *world) otherHosts() {
 	w.h.Sessions = append(w.h.Sessions, s)
 	if w.chance(50) {
 		m := w.add(w.init, w.h.UID, "helper", "helper")
-		m.process.Session, m.Gateway = fmt.Sprintf("%016x", w.Uint64()), proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: s.Host}.String()
+		m.process.Mark, m.Gateway = fmt.Sprintf("%016x", w.Uint64()), proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: s.Host}.String()
 	}
 }
 
@@ -556,7 +556,7 @@ func (w *world) setuidSpeakers() {
 	w.judge(s)
 	for _, uid := range []int{0, s.uid} {
 		speaker := w.add(w.init, uid, "passwd", "passwd")
-		speaker.process.Session, speaker.Gateway = s.id, proc.GlobalID{ID: s.gateway.ID, Host: here}.String()
+		speaker.process.Mark, speaker.Gateway = s.id, proc.GlobalID{ID: s.gateway.ID, Host: here}.String()
 		speaker.told = true
 	}
 }
@@ -586,7 +586,7 @@ func (w *world) container() {
 	w.start(top, in)
 	w.start(top, evidence.Stdin{Far: evidence.Severed, Why: "severed"})
 	lost := w.add(top, top.UID, "helper", "helper")
-	lost.process.Session = fmt.Sprintf("%016x", w.Uint64())
+	lost.process.Mark = fmt.Sprintf("%016x", w.Uint64())
 	lost.Gateway = proc.GlobalID{ID: proc.ID{PID: 7, Start: 7}, Host: here}.String()
 	if w.chance(50) {
 		w.end(top)
@@ -599,7 +599,7 @@ func (w *world) newborns() {
 	chain := w.start(g, evidence.Stdin{Far: evidence.Severed, Why: "severed"})
 	w.end(g)
 	marked := w.add(w.init, w.h.UID, "helper", "helper")
-	marked.process.Session = fmt.Sprintf("%016x", w.Uint64())
+	marked.process.Mark = fmt.Sprintf("%016x", w.Uint64())
 	marked.Gateway = proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: here}.String()
 	for _, a := range append(chain, marked) {
 		a.Start += 1 << 40

@@ -19,7 +19,7 @@ func (x *index) countUnder(g, top *process, name string, under map[string]*Findi
 		*order = append(*order, key)
 	}
 	f.Count++
-	for _, m := range x.tree([]*process{top}, scope{uid: top.UID}) {
+	for _, m := range x.tree([]*process{top}, extent{uid: top.UID}) {
 		f.Members = append(f.Members, m.ID)
 	}
 	f.Evidence = []string{fmt.Sprintf("%d servers of this kind under one living gateway (pid %d)", f.Count, g.PID)}

@@ -133,7 +133,7 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 			f.Evidence = append(f.Evidence, fmt.Sprintf("pid %d holds the other end", holder))
 		}
 	}
-	x.fill(&f, []*process{top}, scope{uid: top.UID, sessions: true})
+	x.fill(&f, []*process{top}, extent{uid: top.UID, sessions: true})
 	f.Top, f.Command = top.ID, session.Redact(top.Args)
 	return f, len(f.Members) > 0
 }
@@ -150,7 +150,7 @@ type doors struct {
 
 func (x *index) doors(top *process, r Rules) *doors {
 	d := &doors{h: x.h, pids: []int{top.PID}, servers: []*process{top}}
-	for _, p := range x.tree(d.servers, scope{uid: top.UID, sessions: true}) {
+	for _, p := range x.tree(d.servers, extent{uid: top.UID, sessions: true}) {
 		d.whole = append(d.whole, p.PID)
 		if p != top && !x.inBrowser(p, top) {
 			d.pids = append(d.pids, p.PID)

@@ -102,7 +102,7 @@ func (w *world) add(parent *actor, uid int, comm string, args ...string) *actor 
 	a.PGRP, a.Stat.Session = a.PID, a.PID
 	if parent != nil {
 		a.Stat.Session, a.PGRP = parent.Stat.Session, parent.PGRP
-		a.process.Session, a.Gateway, a.kept, a.outside, a.stdin, a.holder = parent.process.Session, parent.Gateway, parent.kept, parent.outside, parent.stdin, parent.holder
+		a.process.Mark, a.Gateway, a.kept, a.outside, a.stdin, a.holder = parent.process.Mark, parent.Gateway, parent.kept, parent.outside, parent.stdin, parent.holder
 		a.Keep, a.Keeps = parent.Keep, parent.Keeps
 	}
 	w.all = append(w.all, a)
@@ -117,7 +117,7 @@ func (a *actor) kind() string {
 
 func (a *actor) setsid() { a.Stat.Session, a.PGRP = a.PID, a.PID }
 
-func (a *actor) clearEnv() { a.process.Session, a.Gateway, a.Keep, a.Keeps = "", "", false, false }
+func (a *actor) clearEnv() { a.process.Mark, a.Gateway, a.Keep, a.Keeps = "", "", false, false }
 
 // end ends a process; its children fall to the nearest living subreaper above it.
 func (w *world) end(a *actor) {
@@ -261,7 +261,7 @@ func (h *machine) as(uid int) *machine {
 	for i := range own.Procs {
 		p := &own.Procs[i]
 		if p.UID != uid {
-			p.Session, p.Gateway, p.Keep, p.Keeps = "", "", false, false
+			p.Mark, p.Gateway, p.Keep, p.Keeps = "", "", false, false
 		}
 		if p.UID != uid && p.UID != 0 {
 			p.Args = nil
@@ -285,7 +285,7 @@ func (w *world) seen(a *actor) process {
 	}
 	p.Unread = a.told && !a.gone && !w.credulous
 	if a.gone || !w.mine(a.UID) || p.Unread {
-		p.Session, p.Gateway, p.Keep, p.Keeps = "", "", false, false
+		p.Mark, p.Gateway, p.Keep, p.Keeps = "", "", false, false
 	}
 	if p.Unread {
 		p.Args = nil
@@ -327,7 +327,7 @@ func (w *world) wrap(gateway *actor) *wrapped {
 	s.sup.subreaper = true
 	s.server = w.add(s.sup, s.uid, "node", command...)
 	s.server.PGRP = s.server.PID
-	s.server.process.Session, s.server.Gateway = s.id, proc.GlobalID{ID: gateway.ID, Host: here}.String()
+	s.server.process.Mark, s.server.Gateway = s.id, proc.GlobalID{ID: gateway.ID, Host: here}.String()
 	s.server.Keep, s.server.Keeps, s.server.kept = false, false, false
 	if w.chance(15) {
 		s.pattern, s.server.Keeps = "chrome*", true

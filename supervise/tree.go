@@ -24,7 +24,7 @@ type tree struct {
 	// retryAt is when to look again during a teardown; zero when only events count.
 	retryAt time.Time
 	retry   time.Duration
-	toll    toll
+	tally   tally
 }
 
 // mayGoOn reports whether the server was not asked to end yet. It is true without a tree.
@@ -173,7 +173,7 @@ func (t *tree) kill() { t.report(t.killer.Kill()) }
 // report notes which process was signalled, and logs at debug level why. What could not be looked at is looked for again.
 func (t *tree) report(sent []teardown.Sent, _ error) {
 	t.lookAgain()
-	t.toll.add(sent, t.started)
+	t.tally.add(sent, t.started)
 	for _, x := range sent {
 		t.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Str("cause", string(t.cause)).
 			AnErr("error", x.Err).Msg("signalled")
@@ -216,8 +216,8 @@ func (t *tree) close() remains {
 		// The server itself did not die, so its code is not known.
 		t.code = ExitFailure
 	}
-	r.ended, r.killed = t.toll.count(r.survivors)
-	r.names, r.words = t.toll.names, t.toll.words(r.ended, r.killed, t.started)
+	r.ended, r.killed = t.tally.count(r.survivors)
+	r.names, r.words = t.tally.names, t.tally.words(r.ended, r.killed, t.started)
 	return r
 }
 

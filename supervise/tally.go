@@ -11,27 +11,27 @@ import (
 	"mcp-tether/internal/teardown"
 )
 
-// toll is what a teardown has signalled, by pid: true stands for SIGKILL.
-type toll struct {
+// tally is what a teardown has signalled, by pid: true stands for SIGKILL.
+type tally struct {
 	signalled map[int]bool
 	// names are the command names of the first ones beside the server.
 	names []string
 }
 
-// Bounds of a toll. A tree that forks while it is ended has no end.
+// Bounds of a tally. A tree that forks while it is ended has no end.
 const (
-	maxToll  = 10_000
+	maxTally = 10_000
 	maxNames = 5
 )
 
 // add notes which processes were signalled.
-func (t *toll) add(sent []teardown.Sent, server int) {
+func (t *tally) add(sent []teardown.Sent, server int) {
 	if t.signalled == nil {
 		t.signalled = map[int]bool{}
 	}
 	for _, x := range sent {
 		killed, known := t.signalled[x.To.PID]
-		if x.Err != nil || !known && len(t.signalled) == maxToll {
+		if x.Err != nil || !known && len(t.signalled) == maxTally {
 			continue
 		}
 		t.signalled[x.To.PID] = killed || x.Sig == unix.SIGKILL
@@ -42,7 +42,7 @@ func (t *toll) add(sent []teardown.Sent, server int) {
 }
 
 // count counts the processes that were ended, and those of them that took SIGKILL. What has survived was not ended.
-func (t *toll) count(survivors []teardown.Survivor) (ended, killed int) {
+func (t *tally) count(survivors []teardown.Survivor) (ended, killed int) {
 	for _, s := range survivors {
 		delete(t.signalled, s.PID)
 	}
@@ -55,7 +55,7 @@ func (t *toll) count(survivors []teardown.Survivor) (ended, killed int) {
 }
 
 // words say in one line what was ended beside the server; "" if that is nothing.
-func (t *toll) words(ended, killed, server int) string {
+func (t *tally) words(ended, killed, server int) string {
 	if wasKilled, signalled := t.signalled[server]; signalled {
 		if ended--; wasKilled {
 			killed--
