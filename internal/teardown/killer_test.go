@@ -122,20 +122,20 @@ func TestStopReachesFixedPoint(t *testing.T) {
 }
 
 // standsStill stops all members, and reports whether 50 looks find no other.
-func (s *Membership) standsStill(t *testing.T) bool {
+func (m *Membership) standsStill(t *testing.T) bool {
 	t.Helper()
-	members, _, err := s.Members()
+	members, _, err := m.Members()
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := s.Killer(0)
+	k := m.Killer(0)
 	members, _ = k.stop(members, nil)
 	stopped := living(members)
 	if len(stopped) == 0 {
 		t.Fatal("the families ended before they were stopped")
 	}
 	for range 50 {
-		now, _, err := s.Members()
+		now, _, err := m.Members()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,10 +158,10 @@ func living(list []proc.Stat) []proc.ID {
 }
 
 // killUntilEmpty repeats the last step as the supervisor does.
-func (s *Membership) killUntilEmpty(t *testing.T) {
+func (m *Membership) killUntilEmpty(t *testing.T) {
 	t.Helper()
 	const rounds = 10_000
-	k := s.Killer(0)
+	k := m.Killer(0)
 	for range rounds {
 		_, _ = k.Kill()
 		if !reapAll(t) {

@@ -25,16 +25,16 @@ func pids(list []proc.Stat) []int {
 }
 
 // expect asks for the members once, and compares.
-func (s *Membership) expect(t *testing.T, what string, members, kept []int) {
+func (m *Membership) expect(t *testing.T, what string, members, kept []int) {
 	t.Helper()
-	m, k, err := s.Members()
+	end, k, err := m.Members()
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
 	}
 	slices.Sort(members)
 	slices.Sort(kept)
-	if !slices.Equal(pids(m), members) || !slices.Equal(pids(k), kept) {
-		t.Errorf("%s: members %v, kept %v; want %v, %v", what, pids(m), pids(k), members, kept)
+	if !slices.Equal(pids(end), members) || !slices.Equal(pids(k), kept) {
+		t.Errorf("%s: members %v, kept %v; want %v, %v", what, pids(end), pids(k), members, kept)
 	}
 }
 
