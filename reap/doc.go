@@ -1,7 +1,7 @@
 // Package reap finds what outlived its session, says why it thinks so, and ends what is proven.
 //
 // Home-made sweepers kill by name, by age or by ppid == 1, and hit live sessions. Here a pass reads the machine once
-// (gather_linux.go). Pure rules, a file for each class, turn what was read into findings (rules.go). Every finding carries
+// (gather.go). Pure rules, a file for each class, turn what was read into findings (rules.go). Every finding carries
 // its evidence in words. Only the proven classes are ended, by package teardown, which checks each process once more before
 // each signal. What could not be read is unknown, and what is unknown is spared.
 //
@@ -14,7 +14,7 @@
 //	suspect    like severed or container, but without the proof: only reported
 //	surplus    a living gateway with many servers of one kind: only reported
 //
-// The engines are asked while the process table is read (containers_gather_linux.go), and what they have goes through
+// The engines are asked while the process table is read (containers_gather.go), and what they have goes through
 // the rules like the rest (containers.go). A label can be copied, and an engine can be shared. So the proof is a recorded
 // id, or labels of this machine that were written when the engine created the container.
 package reap

@@ -84,6 +84,24 @@ func TestBatchSeveralGroups(t *testing.T) {
 	}
 }
 
+// All groups are asked at once, and killed at once: however many there are, they take one grace.
+func TestBatchAsksAllAtOnce(t *testing.T) {
+	own(t)
+	var groups []*Group
+	var all []int
+	for range 5 {
+		k := start(t, "stubborn", 1)
+		groups, all = append(groups, &Group{Seeds: ids(t, k.PID), UID: os.Getuid()}), append(all, k.PID)
+	}
+	b := startBatch(t, groups...)
+	if sent, err := b.killer.Ask(); err != nil || !slices.Equal(signalled(sent), sorted(all...)) {
+		t.Errorf("asked %v, %v; want %v", signalled(sent), err, all)
+	}
+	if sent, err := b.killer.Kill(); err != nil || !slices.Equal(signalled(sent), sorted(all...)) {
+		t.Errorf("killed %v, %v; want %v", signalled(sent), err, all)
+	}
+}
+
 // Two passes that end the same processes at once do not disturb each other.
 func TestBatchTwice(t *testing.T) {
 	k := start(t, "nest", 2)
