@@ -23,25 +23,34 @@ type Stopped struct {
 // stopPause is how often to check whether a session has ended.
 const stopPause = 20 * time.Millisecond
 
-// stop asks the supervisors of the sessions, or the hosts of shared servers, to end them, and waits until their leases
-// are free.
+// stop asks the anchors of the sessions, or the hosts of shared servers, to end them, and waits until their leases are free. An anchor
+// holds the signal back while its supervisor starts a runtime, which another signal would kill. Where there is none, or it is process 1,
+// or belongs to the session behind a front, the supervisor is asked.
 func stop(sessions []Session, timeout time.Duration) []Stopped {
 	var r proc.Reader
 	out := make([]Stopped, len(sessions))
 	for i, l := range sessions {
 		out[i] = Stopped{ID: l.ID, Name: l.Name}
-		// A stopped supervisor takes no signal before it is continued; a stopped anchor would hold back the exit code.
-		supervisor := l.Supervisor
-		if l.Sharing != nil {
+		asked := l.Anchor
+		switch {
+		case l.Sharing != nil:
 			// Its sessions would start another server with the next message.
-			supervisor = l.Sharing.Host
+			asked = l.Sharing.Host
+		case asked.PID <= 1, l.behind != "":
+			asked = l.Supervisor
 		}
-		err := r.Signal(supervisor, syscall.SIGTERM, syscall.SIGCONT)
+		err := r.Signal(asked, syscall.SIGTERM, syscall.SIGCONT)
+		if errors.Is(err, proc.ErrGone) {
+			asked = l.Supervisor
+			err = r.Signal(asked, syscall.SIGTERM)
+		}
+		// A stopped supervisor takes no signal before it is continued; a stopped anchor would hold back the exit code.
+		_ = r.Signal(l.Supervisor, syscall.SIGCONT)
 		if !l.Anchor.Zero() {
 			_ = r.Signal(l.Anchor, syscall.SIGCONT)
 		}
 		if err != nil && !errors.Is(err, proc.ErrGone) {
-			out[i].Error = fmt.Sprintf("ask supervisor %d: %v", supervisor.PID, err)
+			out[i].Error = fmt.Sprintf("ask process %d: %v", asked.PID, err)
 		}
 	}
 	deadline := time.Now().Add(timeout)
