@@ -191,6 +191,7 @@ func TestReapKeepsAfterTheEnd(t *testing.T) {
 			} else {
 				killPair(t, s.PID)
 				s.gw.Kill()
+				testkit.Until(t, "the end of what the supervisor had forked", func() bool { return len(s.Wrappers()) == 0 })
 			}
 			if c.lost {
 				if o := operator.run(t, "reap", "--forget="+id); o.code != 0 {
