@@ -85,26 +85,14 @@ func (t *tree) askSystemd(words []string, deadline time.Time) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
-	for {
-		ended, err := proc.HasExited(pid)
-		if err != nil {
-			return err
-		}
-		if ended {
-			break
-		}
-		if !time.Now().Before(deadline) {
-			proc.EndWithin(pid, 0)
-			return fmt.Errorf("%s has not ended within %v", words[0], scopeLimit)
-		}
-		proc.Sleep(scopePause)
+	switch {
+	case proc.EndWithin(pid, time.Until(deadline)):
+		return nil
+	case !time.Now().Before(deadline):
+		return fmt.Errorf("%s has not ended within %v", words[0], scopeLimit)
 	}
-	ws, err := proc.Wait(pid)
-	if err == nil && ws.ExitStatus() != 0 {
-		text := make([]byte, 512)
-		_ = unix.SetNonblock(said[0], true) // What it has started may hold the other end.
-		n, _ := unix.Read(said[0], text)
-		err = fmt.Errorf("%s: %s", words[0], strings.TrimSpace(string(text[:max(n, 0)])))
-	}
-	return err
+	text := make([]byte, 512)
+	_ = unix.SetNonblock(said[0], true) // What it has started may hold the other end.
+	n, _ := unix.Read(said[0], text)
+	return fmt.Errorf("%s: %s", words[0], strings.TrimSpace(string(text[:max(n, 0)])))
 }
