@@ -79,7 +79,6 @@ type Use struct {
 	MemoryBytes uint64 `json:"memory_bytes,omitempty"`
 	MemoryPeak  uint64 `json:"memory_peak_bytes,omitempty"`
 	MemoryMax   uint64 `json:"memory_max_bytes,omitempty"`
-	MemoryHigh  uint64 `json:"memory_high_bytes,omitempty"`
 	Pids        uint64 `json:"pids,omitempty"`
 	PidsMax     uint64 `json:"pids_max,omitempty"`
 	// CPUMax is in percent of one processor.
@@ -90,12 +89,12 @@ type Use struct {
 }
 
 // Limited reports whether there is any limit.
-func (u Use) Limited() bool { return u.MemoryMax+u.MemoryHigh+u.PidsMax+u.CPUMax > 0 }
+func (u Use) Limited() bool { return u.MemoryMax+u.PidsMax+u.CPUMax > 0 }
 
 // Use reads what the leaf uses.
 func (l *Leaf) Use() (u Use) {
 	for file, field := range map[string]*uint64{
-		"memory.current": &u.MemoryBytes, "memory.peak": &u.MemoryPeak, "memory.max": &u.MemoryMax, "memory.high": &u.MemoryHigh,
+		"memory.current": &u.MemoryBytes, "memory.peak": &u.MemoryPeak, "memory.max": &u.MemoryMax,
 		"pids.current": &u.Pids, "pids.max": &u.PidsMax,
 	} {
 		*field = l.number(file, "")

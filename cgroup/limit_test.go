@@ -18,7 +18,7 @@ import (
 func TestParseLimit(t *testing.T) {
 	half := strconv.FormatUint(uint64(wholeOf("memory.max")/2), 10)
 	for _, c := range []struct{ file, text, want string }{
-		{"memory.max", "1", "1"}, {"memory.max", "500M", "524288000"}, {"memory.high", "1.5G", "1610612736"}, {"memory.max", "2T", "2199023255552"},
+		{"memory.max", "1", "1"}, {"memory.max", "500M", "524288000"}, {"memory.max", "1.5G", "1610612736"}, {"memory.max", "2T", "2199023255552"},
 		{"memory.max", "4K", "4096"}, {"memory.max", "50%", half}, {"memory.max", "", ""}, {"memory.max", "infinity", ""}, {"pids.max", "infinity", ""},
 		{"pids.max", "100", "100"}, {"cpu.max", "50%", "50000 100000"}, {"cpu.max", "250%", "250000 100000"}, {"cpu.max", "1%", "1000 100000"},
 		{"cpu.max", "12.5%", "12500 100000"},

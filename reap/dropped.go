@@ -35,7 +35,7 @@ func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 func (x *index) belowServer(p, top *process, r *Rules) bool {
 	for n := 0; p != nil && p != top && n < maxClimb; n++ {
 		if p = x.parent(p); p != nil && !proc.IsLauncher(p.Comm) {
-			if _, known := x.serverOf(p, r); known {
+			if _, known := serverOf(p, r); known {
 				return true
 			}
 		}

@@ -57,7 +57,7 @@ func (h *machine) readTable() error {
 		// What root says of itself counts for all: it may look after the sessions of every user.
 		Args:  func(uid int) bool { return uid == h.UID || uid == 0 },
 		Env:   func(uid int) bool { return uid == h.UID },
-		Names: []string{session.EnvID, session.EnvGateway, teardown.KeepName, serviceName, scriptName, projectName, session.EnvKept},
+		Names: []string{session.EnvID, session.EnvGateway, teardown.KeepName, serviceName, session.EnvKept},
 	})
 	if err != nil {
 		return err
@@ -67,8 +67,7 @@ func (h *machine) readTable() error {
 		marked := process{Process: p}
 		if v := p.Env; v != nil {
 			marked.Mark, marked.Gateway, marked.Keep, marked.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
-			marked.Script, marked.Project = v[4], path.Dir(v[5])
-			marked.Keeps = marked.Mark != "" && v[6] != ""
+			marked.Keeps = marked.Mark != "" && v[4] != ""
 		}
 		marked.Unread = p.Env == nil && p.UID == h.UID && !p.Dead()
 		marked.Env = nil
@@ -80,12 +79,6 @@ func (h *machine) readTable() error {
 // serviceName is the variable in which systemd tells the main process of a service its own pid (systemd.exec(5), since 248).
 const serviceName = "SYSTEMD_EXEC_PID"
 
-// The variables in which npm and pnpm tell a script its name and the file of its project.
-const (
-	scriptName  = "npm_lifecycle_event"
-	projectName = "npm_package_json"
-)
-
 // ask sets up the questions that the rules may ask about single processes.
 func (h *machine) ask(r *proc.Reader) {
 	pids := make([]int, 0, len(h.Procs))
@@ -94,7 +87,7 @@ func (h *machine) ask(r *proc.Reader) {
 	}
 	h.Lives = r.Life
 	h.Memory = func(pid int) uint64 { memory, _, _ := r.Usage(pid); return memory }
-	h.Dir, h.Stdin = evidence.Dir, evidence.StdinOf
+	h.Stdin = evidence.StdinOf
 	h.Reached = evidence.Reached
 	var readers map[string][]int // of all pipes and sockets, which are read once
 	h.Stdout = func(pid int) (bool, []int) {

@@ -37,8 +37,6 @@ type machine struct {
 	Lives func(proc.ID) proc.Life
 	// Memory is the resident memory of a process in bytes, 0 where it cannot be read. It is for people.
 	Memory func(pid int) uint64
-	// Dir is the working directory of a process, "" where it cannot be read.
-	Dir func(pid int) string
 	// Stdin and Inside are asked about candidates only. Stdin gives the far end of standard input, Inside whether the
 	// process is in the pid namespace of the pass.
 	Stdin  func(pid int) evidence.Stdin
@@ -65,8 +63,6 @@ type process struct {
 	Unread bool
 	// Service says that a service manager started the process itself, and so looks after it.
 	Service bool
-	// Script is the package manager's script that the process is a part of, and Project the directory of its project.
-	Script, Project string
 	// Keep says that the process is meant to stay (MCP_TETHER_KEEP).
 	Keep bool
 	// Keeps says that its session keeps processes by their names (--keep).

@@ -118,7 +118,7 @@ func (r Report) hint(w io.Writer) (err error) {
 		_, err = fmt.Fprintf(w, "\n%d severed: 'mcp-tether reap --kill --unwrapped' ends them as well.\n", severed)
 	}
 	if dropped > 0 {
-		_, err = fmt.Fprintf(w, "\n%d dropped: 'mcp-tether reap --kill --unwrapped' ends them if it is still so after --dwell.\n", dropped)
+		_, err = fmt.Fprintf(w, "\n%d dropped: 'mcp-tether reap --kill --unwrapped' ends them if it is still so after 10 s.\n", dropped)
 	}
 	return err
 }

@@ -701,23 +701,6 @@ func TestServerBelowSudo(t *testing.T) {
 	}
 }
 
-// All that a script of a project starts inherits what the script is known by. Only the topmost process is the server: its worker
-// without an open standard input is none that was let go of. Seen to be one.
-func TestFindWorkerOfAScript(t *testing.T) {
-	file := clients.File{AnyUser: true, Servers: []clients.Server{{Name: "it", Command: "npm", Args: []string{"--prefix", "/srv/x", "start"}}}}
-	r := Rules{Match: clients.NewMatcher([]clients.File{file}, nil).Match, SurplusOver: 9}
-	for held, want := range map[int]int{12: 0, 0: 1} { // Without a held one all of it is, as one.
-		h := table(t, "9 1 4 codex codex", "10 9 5 npm npm start", "11 10 6 sh sh -c server", "12 11 7 server server", "13 12 8 worker worker")
-		for _, pid := range []int{11, 12, 13} {
-			h.proc(pid).Script, h.proc(pid).Project = "start", "/srv/x"
-		}
-		holdStdin(h, held)
-		if found := find(h, r); len(found) != want {
-			t.Errorf("pid %d is held: %+v", held, found)
-		}
-	}
-}
-
 // A dropped server is examined once more as it was at first: all servers of its tree are.
 func TestFindStillDropped(t *testing.T) {
 	rows := []string{"9 1 4 codex codex", "10 9 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x"}

@@ -28,7 +28,7 @@ func (x *index) unwrapped(r Rules) []Finding {
 		if x.spared(p) || p.Keeps || !x.mine(p.UID) || isTether(p) {
 			continue
 		}
-		name, ok := x.serverOf(p, &r)
+		name, ok := serverOf(p, &r)
 		if !ok {
 			continue
 		}
@@ -58,10 +58,9 @@ func (x *index) unwrapped(r Rules) []Finding {
 	return out
 }
 
-// serverOf is the known server that a process runs, by its command line, or as a part of a script.
-func (x *index) serverOf(p *process, r *Rules) (name string, ok bool) {
-	dir := func() string { return x.h.Dir(p.PID) }
-	return r.Match(clients.Running{UID: p.UID, Args: p.Args, Dir: dir, Script: p.Script, Project: p.Project})
+// serverOf is the known server that a process runs, by its command line.
+func serverOf(p *process, r *Rules) (name string, ok bool) {
+	return r.Match(clients.Running{UID: p.UID, Args: p.Args})
 }
 
 // top climbs from a server to the topmost launcher of its user that was started for it. One of another user (sudo, su)
@@ -72,7 +71,7 @@ func (x *index) top(p *process, r Rules) *process {
 		if up == nil || up.PID <= 1 || up.UID != p.UID || adoptsOrphans(up) || x.ancestors[up.PID] {
 			return p
 		}
-		_, matched := x.serverOf(up, &r)
+		_, matched := serverOf(up, &r)
 		if !matched && !(proc.IsLauncher(up.Comm) && clients.Mentions(up.Args, p.Args)) {
 			return p
 		}
@@ -155,7 +154,7 @@ func (x *index) doors(top *process, r Rules) *doors {
 		if p != top && !x.inBrowser(p, top) {
 			d.pids = append(d.pids, p.PID)
 		}
-		if _, known := x.serverOf(p, &r); known && p != top && !x.belowServer(p, top, &r) {
+		if _, known := serverOf(p, &r); known && p != top && !x.belowServer(p, top, &r) {
 			d.servers = append(d.servers, p)
 		}
 	}

@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -28,8 +27,6 @@ type Limiting struct {
 	Limits []cgroup.Limit
 	// Require refuses to start a server without them.
 	Require bool
-	// NoScope keeps systemd from being asked for a cgroup that can have them.
-	NoScope bool
 }
 
 // Containers says which containers of a session end with it.
@@ -110,42 +107,6 @@ const (
 	ExitNotExecutable = 126 // the command was found but cannot be executed
 	ExitNotFound      = 127 // the command was not found
 )
-
-// longestDuration bounds what a flag may say: sums of several must not overflow.
-const longestDuration = 10 * 365 * 24 * time.Hour
-
-// Validate reports the first option that is not valid.
-func (o Options) Validate() error {
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-	}{{"eof-grace", o.EOFGrace}, {"term-grace", o.TermGrace}, {"kill-timeout", o.KillTimeout}, {"container-grace", o.ContainerGrace}} {
-		if err := ValidateDuration(d.flag, d.value); err != nil {
-			return err
-		}
-	}
-	switch o.Cgroup {
-	case CgroupAuto, CgroupOff, CgroupRequire:
-	default:
-		return fmt.Errorf("--cgroup %q is none of auto, off, require", o.Cgroup)
-	}
-	switch o.Containers {
-	case ContainersAuto, ContainersAll, ContainersAttached, ContainersOff:
-		return nil
-	}
-	return fmt.Errorf("--containers %q is none of auto, all, attached, off", o.Containers)
-}
-
-// ValidateDuration reports a duration that no session can wait for. flag is its name.
-func ValidateDuration(flag string, d time.Duration) error {
-	if d < 0 {
-		return fmt.Errorf("--%s %v is negative: give 0 or more, such as 1.5s", flag, d)
-	}
-	if d > longestDuration {
-		return fmt.Errorf("--%s %v is more than %v", flag, d, longestDuration)
-	}
-	return nil
-}
 
 // grace are the limits of a teardown.
 func (o Options) grace() teardown.Grace {

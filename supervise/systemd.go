@@ -33,7 +33,7 @@ const (
 // enterScope asks systemd to move this process to a scope of its own, waits until that is done, and steps aside there: below dir
 // leaves can have limits.
 func (t *tree) enterScope() (dir string, err error) {
-	if t.opts.NoScope || t.opts.Cgroup == CgroupOff {
+	if t.opts.Cgroup == CgroupOff {
 		return "", errors.New("systemd is not asked for a scope")
 	}
 	if host, err := t.reader.ReadHost(); err != nil || host.PIDNS != initialPIDs {

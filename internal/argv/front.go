@@ -1,79 +1,49 @@
 package argv
 
-import (
-	"strings"
-	"time"
-)
-
-// Flags of run that want a front, and their variables.
-const (
-	hibernateFlag = "hibernate"
-	anywayFlag    = "hibernate-anyway"
-	onCrashFlag   = "on-crash"
-	lazyFlag      = "lazy"
-	guardFlag     = "stdout-guard"
-	keepErrFlag   = "keep-stderr"
-
-	EnvHibernate = "MCP_TETHER_HIBERNATE"
-	EnvOnCrash   = "MCP_TETHER_ON_CRASH"
-	EnvLazy      = "MCP_TETHER_LAZY"
-	EnvGuard     = "MCP_TETHER_STDOUT_GUARD"
-	EnvKeepErr   = "MCP_TETHER_KEEP_STDERR"
-)
-
 // Restart is the value of --on-crash with which a server that ended by itself is started again.
 const Restart = "restart"
 
 // WantsFront reports whether the flags before the command ask for a front: the server may be replaced, or start late, or what it
 // writes is judged. args follow the word run; env gives the values of variables. The flag parser reports a value that is none.
 func WantsFront(args []string, env func(name string) string) bool {
-	hibernate, onCrash, help := env(EnvHibernate), env(EnvOnCrash), false
-	lazy, guard, keepErr := isTrue(env(EnvLazy)), isTrue(env(EnvGuard)), isTrue(env(EnvKeepErr))
+	var asked [len(Run)]bool
+	for i := range Run {
+		asked[i] = Run[i].Front && Run[i].asks(env(Run[i].Env))
+	}
+	help := false
 	eachFlag(args, func(f flag) {
-		on := !f.attached || isTrue(f.value)
-		switch f.name {
-		case hibernateFlag:
-			hibernate = f.value
-		case onCrashFlag:
-			onCrash = f.value
-		case lazyFlag:
-			lazy = on
-		case guardFlag:
-			guard = on
-		case keepErrFlag:
-			keepErr = on
-		case "help", "h":
-			help = true
+		help = help || isHelp(f.name)
+		for i := range Run {
+			if Run[i].Front && Run[i].Name == f.name {
+				asked[i] = Run[i].asks(f.value) || Run[i].Kind == Switch && !f.attached
+			}
 		}
 	})
-	after, err := time.ParseDuration(hibernate)
-	return !help && (err == nil && after > 0 || onCrash == Restart || lazy || guard || keepErr)
-}
-
-// wantsFront reports whether a flag wants a front.
-func wantsFront(name string) bool {
-	switch name {
-	case hibernateFlag, onCrashFlag, lazyFlag, guardFlag, keepErrFlag:
-		return true
+	for i := range asked {
+		if asked[i] && !help {
+			return true
+		}
 	}
 	return false
 }
 
-// noFront are the flags of a session that has no front, whatever the environment says.
-func noFront() []string {
-	const off = "=false"
-	return []string{"--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end", "--" + lazyFlag + off, "--" + guardFlag + off, "--" + keepErrFlag + off}
+// plain are the flags of a session that has no front and shares nothing, whatever the environment says.
+func plain() []string {
+	out := []string{"--" + shareFlag + "=false"}
+	for i := range Run {
+		if Run[i].Front {
+			out = append(out, Run[i].off())
+		}
+	}
+	return out
 }
 
 // wordsWithout leaves out flags before the command, which then follows "--".
-func wordsWithout(words []string, drop func(flag string) bool) (out []string) {
+func wordsWithout(words []string, drop func(*Flag) bool) (out []string) {
 	command := eachFlag(words, func(f flag) {
-		if !drop(f.name) {
+		if known := find(Run[:], f.name); known == nil || !drop(known) {
 			out = append(out, f.words...)
 		}
 	})
 	return append(append(out, "--"), words[command:]...)
 }
-
-// isSharing reports whether a flag is about sharing.
-func isSharing(name string) bool { return strings.HasPrefix(name, shareFlag) }

@@ -26,7 +26,7 @@ func TestWantsFront(t *testing.T) {
 		{[]string{"--keep-stderr=true", "x"}, "", "", "", true},
 	} {
 		env := func(name string) string {
-			return map[string]string{EnvHibernate: c.hibernate, EnvOnCrash: c.onCrash, EnvLazy: c.lazy}[name]
+			return map[string]string{"MCP_TETHER_HIBERNATE": c.hibernate, "MCP_TETHER_ON_CRASH": c.onCrash, "MCP_TETHER_LAZY": c.lazy}[name]
 		}
 		if got := WantsFront(c.args, env); got != c.want {
 			t.Errorf("%+v: %t", c, got)

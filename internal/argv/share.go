@@ -7,7 +7,7 @@ import (
 	"mcp-tether/internal/waiting"
 )
 
-// Flags of run about sharing, which are read without a flag parser, and their variables.
+// Flags of run about sharing that are read without a flag parser, and their variables.
 const (
 	shareFlag       = "share"
 	shareScopeFlag  = "share-scope"
@@ -32,8 +32,8 @@ func WantsShare(args []string, env string) bool {
 		switch f.name {
 		case shareFlag:
 			wanted = !f.attached || isTrue(f.value)
-		case "help", "h":
-			help = true
+		default:
+			help = help || isHelp(f.name)
 		}
 	})
 	return wanted && !help
@@ -67,8 +67,8 @@ func ShareIgnored(args []string, env string) (names []string) {
 // SessionArgs is the command line of the session that a host or a front starts: run with these words, but without the flags about
 // sharing, and without those that want a front.
 func SessionArgs(program string, words []string) []string {
-	out := append([]string{program, waiting.RoleSession, "--" + shareFlag + "=false"}, noFront()...)
-	return append(out, wordsWithout(words, func(name string) bool { return isSharing(name) || wantsFront(name) })...)
+	out := append([]string{program, waiting.RoleSession}, plain()...)
+	return append(out, wordsWithout(words, func(f *Flag) bool { return f.Share || f.Front })...)
 }
 
 // Host is what a new host is told by the process that starts it, as one word of the command line.

@@ -56,11 +56,11 @@ func TestSessionArgs(t *testing.T) {
 		"--stdout-guard --keep-stderr=1 --name a x":    "--name a -- x",
 	} {
 		got := SessionArgs("tether", strings.Fields(line))
-		if !slices.Equal(got, append([]string{"tether", "__session", "--share=false", "--hibernate=0", "--on-crash=end", "--lazy=false", "--stdout-guard=false", "--keep-stderr=false"}, strings.Fields(want)...)) {
+		if !slices.Equal(got, append([]string{"tether", "__session", "--share=false", "--lazy=false", "--hibernate=0", "--on-crash=end", "--stdout-guard=false", "--keep-stderr=false"}, strings.Fields(want)...)) {
 			t.Errorf("%q gives %q", line, got)
 		}
 		if WantsShare(got[2:], "1") || WantsFront(got[2:], func(name string) string {
-			return map[string]string{EnvHibernate: "10m", EnvOnCrash: Restart, EnvLazy: "1", EnvGuard: "1", EnvKeepErr: "1"}[name]
+			return map[string]string{"MCP_TETHER_HIBERNATE": "10m", "MCP_TETHER_ON_CRASH": Restart, "MCP_TETHER_LAZY": "1", "MCP_TETHER_STDOUT_GUARD": "1", "MCP_TETHER_KEEP_STDERR": "1"}[name]
 		}) {
 			t.Errorf("%q: the session of the server shares, or wants a front", line)
 		}

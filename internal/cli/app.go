@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mcp-tether/internal/argv"
 	"mcp-tether/supervise"
 )
 
@@ -41,8 +42,9 @@ func (s status) Error() string {
 func (s status) Unwrap() error { return s.err }
 
 // app describes the program to the flag parser. Help and version go to out.
-func app(args []string, out io.Writer, as *role) *cli.App {
-	a := &cli.App{
+func app(args []string, out io.Writer, commands []*cli.Command) *cli.App {
+	cli.HelpPrinter = printHelp
+	return &cli.App{
 		Name:                      "mcp-tether",
 		Usage:                     "ends stdio MCP servers with their session, whatever they started",
 		Version:                   fullVersion(),
@@ -53,7 +55,7 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 		ErrWriter:                 os.Stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              badUsage,
-		Commands:                  commands(args, as),
+		Commands:                  commands,
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
 				return noCommand(c.App, name)
@@ -61,40 +63,46 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 	}
-	if len(args) > 1 && args[1] == "run" && out == os.Stdout {
-		// Standard output belongs to the server.
-		a.Writer = os.Stderr
-	}
-	return a
 }
 
-// commands describes the commands. The start of every server waits for this, so run leaves out the other commands.
-func commands(args []string, as *role) []*cli.Command {
-	if len(args) > 1 && args[1] == "run" {
-		return []*cli.Command{runCommand(as)}
-	}
-	return []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(as), historyCommand(), wrapCommand(), unwrapCommand(), doctorCommand(), cacheCommand(),
-		completionCommand(), completeCommand(), helpCommand(), versionCommand()}
+// commands describes the commands. delegated says that root has started us, as a user, to do something for that user, and behind are the
+// words after "--" of wrap.
+func commands(delegated bool, behind []string) []*cli.Command {
+	return []*cli.Command{wrapCommand(behind), doctorCommand(), unwrapCommand(), psCommand(), historyCommand(), stopCommand(delegated), reapCommand(delegated),
+		runCommand(nil), completionCommand(), helpCommand(), versionCommand(), completeCommand()}
 }
 
-// command parses the command line and runs it.
-func command(args []string, as *role) int {
-	failure := supervise.ExitFailure
-	switch {
-	case len(args) < 2:
-	case slices.Contains([]string{"reap", "ps", "stop", "history", "wrap", "unwrap", "doctor", "cache", "help", "version", "completion"}, args[1]):
+// describeCommand describes a command with these flags.
+func describeCommand(name, usage, arguments, help string, flags []argv.Flag, do cli.ActionFunc) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, UsageText: strings.TrimSpace("mcp-tether " + name + " " + arguments), Description: help,
+		HideHelpCommand: true, OnUsageError: badUsage, Flags: parserFlags(flags), Action: do,
+	}
+}
+
+// command runs any command but run.
+func command(args []string, delegated bool) int {
+	var behind []string
+	if i := slices.Index(args, "--"); i > 0 && args[1] == "wrap" {
+		args, behind = args[:i], append([]string{}, args[i+1:]...)
+	}
+	all, failure := commands(delegated, behind), supervise.ExitFailure
+	if len(args) > 1 && slices.ContainsFunc(all, func(c *cli.Command) bool { return c.Name == args[1] }) {
 		failure = exitUnread
 	}
-	cli.HelpPrinter = printHelp
-	err := app(args, os.Stdout, as).Run(args)
+	return outcome(app(args, os.Stdout, all).Run(args), failure)
+}
+
+// outcome reports what came of a command line, and gives the exit code: failure for an error that has none.
+func outcome(err error, failure int) int {
 	var s status
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &s):
-		return exit(s.code, s.err)
+		return report(s.code, s.err)
 	}
-	return exit(failure, err)
+	return report(failure, err)
 }
 
 // usageError is a mistake in the command line.
@@ -119,13 +127,10 @@ func isDuration(c *cli.Context, text string) bool {
 func badUsage(c *cli.Context, err error, _ bool) error {
 	text := strings.Replace(strings.Replace(err.Error(), "flag -", "flag --", 1), "argument: -", "argument: --", 1)
 	if _, unknown, found := strings.Cut(text, "flag provided but not defined: -"); found {
-		var known []string
+		text = "no such flag: --" + strings.TrimLeft(unknown, "-")
 		if c.Command != nil {
-			for _, f := range c.Command.Flags {
-				known = append(known, "--"+f.Names()[0])
-			}
+			text += "; did you mean " + cli.SuggestFlag(c.Command.Flags, unknown, true) + "?"
 		}
-		text = "no such flag: --" + unknown + didYouMean("--"+unknown, known)
 	}
 	name := c.App.Name
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != name {

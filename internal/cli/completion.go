@@ -9,11 +9,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/live"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/share"
 )
 
 // The shells ask the program itself for the words that may come next. Their scripts are installed by packages, and printed by
@@ -29,15 +29,21 @@ _mcp_tether() {
 		for ((i = 2; i < COMP_CWORD; i++)); do
 			[[ ${COMP_WORDS[i]} == -- ]] || continue
 			declare -F _command_offset >/dev/null && _command_offset $((i + 1)) && return
-			COMPREPLY=($(compgen -c -f -- "$cur"))
+			mapfile -t COMPREPLY < <(compgen -c -f -- "$cur")
 			return
 		done
 	fi
 	while IFS= read -r line; do
 		case $line in
-		:files) COMPREPLY+=($(compgen -f -- "$cur")) ;;
-		:commands) COMPREPLY+=($(compgen -c -- "$cur")) ;;
-		*) COMPREPLY+=("${line%%$'\t'*}") ;;
+		:files)
+			compopt -o filenames 2>/dev/null
+			mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$cur")
+			;;
+		:commands) mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -c -- "$cur") ;;
+		*)
+			printf -v line %q "${line%%$'\t'*}"
+			COMPREPLY+=("$line")
+			;;
 		esac
 	done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
@@ -95,23 +101,14 @@ complete -c mcp-tether -f -a '(__mcp_tether)'
 )
 
 func completionCommand() *cli.Command {
-	return &cli.Command{
-		Name: "completion", Usage: "print a completion script for bash, zsh or fish", UsageText: "mcp-tether completion bash|zsh|fish",
-		HideHelpCommand: true, OnUsageError: badUsage,
-		Action: func(c *cli.Context) error {
-			switch c.Args().First() {
-			case "bash":
-				fmt.Fprint(c.App.Writer, bashCompletion)
-			case "zsh":
-				fmt.Fprint(c.App.Writer, zshCompletion)
-			case "fish":
-				fmt.Fprint(c.App.Writer, fishCompletion)
-			default:
-				return usageError("completion needs one of bash, zsh, fish")
-			}
-			return nil
-		},
-	}
+	return describeCommand("completion", "print a completion script for bash, zsh or fish", "bash|zsh|fish", "", nil, func(c *cli.Context) error {
+		script := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[c.Args().First()]
+		if script == "" {
+			return usageError("completion needs one of bash, zsh, fish")
+		}
+		fmt.Fprint(c.App.Writer, script)
+		return nil
+	})
 }
 
 func completeCommand() *cli.Command {
@@ -141,27 +138,29 @@ func candidates(a *cli.App, words []string) (all []string) {
 		}
 		return append(all, "--help", "--version")
 	}
-	command := a.Command(words[0])
-	if command == nil {
+	command, behind := words[0], slices.Index(words, "--")
+	if a.Command(command) == nil {
 		return nil
 	}
-	for _, f := range command.Flags {
-		long := "--" + f.Names()[0]
-		doc, _ := f.(cli.DocGenerationFlag)
-		if long == words[len(words)-2] && doc.TakesValue() {
-			return valuesOf(command.Name, f.Names()[0])
+	if command == "wrap" && behind > 0 && behind < len(words)-1 {
+		command = "run" // whose flags these are
+	}
+	for _, f := range visible(tableOf(command)) {
+		if "--"+f.Name == words[len(words)-2] && f.Kind != argv.Switch {
+			return valuesOf(command, &f)
 		}
-		all = append(all, long+"\t"+strings.ReplaceAll(doc.GetUsage(), "`", ""))
+		_, text := placeholder(&f)
+		all = append(all, "--"+f.Name+"\t"+text)
 	}
 	if strings.HasPrefix(words[len(words)-1], "-") {
 		return append(all, "--help\tshow help")
 	}
-	switch command.Name {
+	switch words[0] {
 	case "run":
 		return []string{":commands"}
 	case "wrap", "unwrap":
 		return append(clients.Names(), ":files")
-	case "stop":
+	case "stop", "ps":
 		return ofSessions(func(l live.Session) string { return l.ID + "\t" + l.Name })
 	case "history":
 		past, _, _ := pastSessions()
@@ -178,38 +177,18 @@ func candidates(a *cli.App, words []string) (all []string) {
 }
 
 // valuesOf are the values of a flag.
-func valuesOf(command, flag string) []string {
-	switch flag {
-	case "cgroup":
-		return []string{"auto", "off", "require"}
-	case "containers":
-		return []string{"auto", "all", "attached", "off"}
-	case "limits":
-		return []string{"try", "require"}
-	case "scope":
-		return []string{"auto", "off"}
-	case "on-crash":
-		return []string{"end", "restart"}
-	case "log-level":
-		return []string{"trace", "debug", "info", "warn", "error"}
-	case "log-format":
-		return []string{"text", "json"}
-	case "share-scope":
-		return []string{"gateway", "user"}
-	case "share-asks":
-		return []string{share.AsksCertain, share.AsksInCall}
-	case "format":
-		return []string{"json", "toml"}
-	case "log-file", "config", "home", "metrics-file":
+func valuesOf(command string, f *argv.Flag) []string {
+	switch word, _ := placeholder(f); {
+	case f.Values != nil:
+		return f.Values
+	case word == "FILE":
 		return []string{":files"}
-	case "server":
+	case f.Name == "server":
 		return ofConfigurations()
-	case "gateway":
+	case f.Name == "gateway":
 		return ofSessions(func(l live.Session) string { return fmt.Sprint(l.Gateway.PID, "\t", l.GatewayCommand) })
-	case "name":
-		if command == "stop" {
-			return ofSessions(func(l live.Session) string { return l.Name })
-		}
+	case f.Name == "name" && command == "stop":
+		return ofSessions(func(l live.Session) string { return l.Name })
 	}
 	return nil
 }
@@ -218,11 +197,11 @@ func valuesOf(command, flag string) []string {
 func ofConfigurations() (all []string) {
 	places, _ := placesOf(nil)
 	for _, p := range places {
-		r := rewriting{place: p}
-		r.doc, r.err = clients.OpenDocument(p.Path, p.Format)
-		r.apply(clients.Wrapping{}, nil, false)
-		for _, c := range r.rewritten.Changes {
-			all = append(all, describe.Text(c.Name)+"\t"+p.Client.Title)
+		if d, err := clients.OpenDocument(p); err == nil {
+			plan, _ := d.Plan(clients.Options{Unwrap: true}, func(string) bool { return true })
+			for _, c := range plan.Changes {
+				all = append(all, describe.Text(c.Name)+"\t"+p.Client.Title)
+			}
 		}
 	}
 	return all
@@ -232,7 +211,7 @@ func ofConfigurations() (all []string) {
 func ofSessions(say func(live.Session) string) (all []string) {
 	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
 	defer session.CloseAll(dirs)
-	living, _, _ := livingSessions(dirs, left, func([]live.Session) {}, false)
+	living, _, _ := livingSessions(dirs, left, func([]live.Session) {})
 	for _, l := range living {
 		word, about, _ := strings.Cut(say(l), "\t")
 		if one := describe.Text(word) + "\t" + describe.Text(about); word != "" && !slices.Contains(all, one) {

@@ -13,6 +13,7 @@ import (
 	"mcp-tether/internal/delegate"
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/front"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/share"
 	"mcp-tether/internal/waiting"
@@ -27,81 +28,114 @@ func Main(args []string) int {
 	runtime.LockOSThread()
 	switch part, page, happening, _ := waiting.Entered(); part {
 	case waiting.Starter:
-		own := append([]string{args[0], "run"}, args[2:]...)
-		return command(own, &role{page: page})
+		return serve(append([]string{args[0], "run"}, args[2:]...), page)
 	case waiting.Supervisor, waiting.Recovery:
-		return exit(supervise.End(page, part, happening))
+		return report(supervise.End(page, part, happening))
 	case waiting.None:
 	}
-	return run(args)
+	return play(args)
 }
 
-// run picks the role of a process whose runtime has started at once.
-func run(args []string) int {
-	if len(args) < 2 {
-		return command(args, nil)
-	}
+// play is the role of a process whose runtime has started at once.
+func play(args []string) int {
 	if own, uid, ok, err := argv.SplitDelegatedArgs(args); ok {
 		if err == nil {
 			err = delegate.Become(uid)
 		}
 		if err != nil {
-			return exit(exitUnread, err)
+			return report(exitUnread, err)
 		}
-		return command(own, &role{delegated: true})
+		return command(own, true)
 	}
-	if own, host, ok, err := argv.SplitHostArgs(args); ok {
+	if own, h, ok, err := argv.SplitHostArgs(args); ok {
 		if err != nil {
-			return exit(supervise.ExitFailure, err)
+			return report(supervise.ExitFailure, err)
 		}
-		return command(own, &role{host: &host})
+		return host(own, h)
 	}
-	if argv.IsSweep(args) {
-		return exit(supervise.ExitFailure, sweep())
+	switch {
+	case argv.IsSweep(args):
+		return report(supervise.ExitFailure, sweep())
+	case len(args) > 1 && args[1] == waiting.RoleSession:
+		return serve(append([]string{args[0], "run"}, args[2:]...), nil)
+	case len(args) > 1 && args[1] == "run":
+		return run(args)
 	}
-	if args[1] == waiting.RoleSession {
-		return command(append([]string{args[0], "run"}, args[2:]...), nil)
-	}
-	if args[1] != "run" {
-		return command(args, nil)
-	}
-	return runOrFront(args)
+	return command(args, false)
 }
 
-// runOrFront is run with flags that may ask for a front, or in a binary that has no entry before the runtime.
-func runOrFront(args []string) int {
+// run is a user's: with flags that may ask for a front, or in a binary that has no entry before the runtime.
+func run(args []string) int {
 	shares := argv.WantsShare(args[2:], os.Getenv(argv.EnvShare))
 	fronts := argv.WantsFront(args[2:], os.Getenv)
 	if (shares || fronts) && proc.OnTerminal() {
-		exit(0, errTerminal)
+		report(0, errTerminal)
 		shares, fronts = false, false
 	}
+	var finder *share.Finder
 	if shares {
-		finder, err := share.NewFinder(args)
-		var cannot *share.CannotError
-		switch {
-		case err == nil:
-			return command(args, &role{front: true, finder: finder})
-		case !errors.As(err, &cannot):
-			return exit(supervise.ExitFailure, err)
+		var err error
+		if finder, err = share.NewFinder(args); err != nil {
+			var cannot *share.CannotError
+			if !errors.As(err, &cannot) {
+				return report(supervise.ExitFailure, err)
+			}
+			report(0, err)
 		}
-		exit(0, err)
 	}
-	if fronts {
-		return command(args, &role{front: true})
+	if finder != nil || fronts {
+		return started(args, func(s settings) (int, error) {
+			s.front.Finder = finder
+			return front.Run(s.front)
+		})
 	}
 	if _, _, _, linked := waiting.Entered(); linked {
 		own := append([]string{args[0], waiting.RoleSession}, args[2:]...)
-		return exit(supervise.ExitFailure, fmt.Errorf("execute %s: %w", proc.SelfExe, syscall.Exec(proc.SelfExe, own, os.Environ())))
+		return report(supervise.ExitFailure, fmt.Errorf("execute %s: %w", proc.SelfExe, syscall.Exec(proc.SelfExe, own, os.Environ())))
 	}
-	return command(args, nil)
+	return serve(args, nil)
+}
+
+// serve starts a server. Without a page, as in a binary that has no entry before the runtime, one process does everything.
+func serve(args []string, page *waiting.Page) int {
+	return started(args, func(s settings) (int, error) {
+		if page == nil {
+			return supervise.Alone(s.session)
+		}
+		return supervise.Start(s.session, page, len(os.Args)-len(s.session.Command))
+	})
+}
+
+// host is that of a shared server, or the process that starts it.
+func host(args []string, h argv.Host) int {
+	return started(args, func(s settings) (int, error) {
+		s.share.Host, s.share.Program, s.share.Words = h, os.Args[0], os.Args[4:]
+		do := share.Serve
+		if h.Launches {
+			do = share.Launch
+		}
+		if err := do(s.share); err != nil {
+			return supervise.ExitFailure, err
+		}
+		return 0, nil
+	})
+}
+
+// started reads a command line of run, and then does what this process is for. Help goes to standard error: standard output belongs
+// to the server.
+func started(args []string, do func(settings) (int, error)) int {
+	s, ok, err := settings{}.parse(args, os.Stderr)
+	if err != nil || !ok {
+		return outcome(err, supervise.ExitFailure)
+	}
+	return report(do(s))
 }
 
 // errTerminal says that a person talks to the server.
 var errTerminal = errors.New("--share, --lazy, --hibernate, --on-crash, --stdout-guard and --keep-stderr have no effect on a terminal")
 
-// exit reports an error, if there is one, and returns the exit code.
-func exit(code int, err error) int {
+// report prints an error, if there is one, and returns the exit code.
+func report(code int, err error) int {
 	if err != nil {
 		fmt.Fprintln(eventlog.Stderr(), "mcp-tether:", describe.Error(err))
 	}

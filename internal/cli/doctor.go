@@ -28,16 +28,7 @@ Examples:
    mcp-tether doctor --json | jq '.checks[] | select(.state != "ok")'`
 
 func doctorCommand() *cli.Command {
-	return &cli.Command{
-		Name:            "doctor",
-		Usage:           "say what works here, what is not wrapped and what leaks",
-		UsageText:       "mcp-tether doctor [flags]",
-		Description:     doctorHelp,
-		HideHelpCommand: true,
-		OnUsageError:    badUsage,
-		Flags:           []cli.Flag{&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"}},
-		Action:          examine,
-	}
+	return describeCommand("doctor", "say what works here, what is not wrapped and what leaks", "[flags]", doctorHelp, jsonFlags[:], examine)
 }
 
 func examine(c *cli.Context) error {
@@ -64,8 +55,8 @@ const leakTimeout = 20 * time.Second
 // leaks makes a pass of reap that ends nothing.
 func leaks() []doctor.Check {
 	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout, Reach: reap.Reach{Engine: os.Getenv(engine.EnvURL)}}
-	warn := unreadable(&o)
-	matcher := clients.NewMatcher(clients.Known(clients.Homes(nil, warn), warn), nil)
+	files, _ := configured(&o, nil) // which fails for named files only
+	matcher := clients.NewMatcher(files, nil)
 	o.Rules = reap.Rules{Match: matcher.Match, SurplusOver: surplusOver}
 	if os.Getuid() == 0 {
 		o.ForUsers = []string{"reap", "--json"}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/urfave/cli/v2"
 )
@@ -26,9 +25,12 @@ func inRoot(t *testing.T) {
 	t.Chdir("../..")
 }
 
+// theApp is the program with all commands.
+func theApp() *cli.App { return app([]string{"mcp-tether"}, io.Discard, commands(false, nil)) }
+
 // generated are the files that follow from the flags, and what they must hold.
 func generated() map[string]string {
-	a := app([]string{"mcp-tether"}, io.Discard, nil)
+	a := theApp()
 	files := map[string]string{
 		"docs/commands.md":                              commandsPage(a),
 		"scripts/packaging/man/mcp-tether.1":            mainPage(a),
@@ -80,73 +82,7 @@ func TestGenerated(t *testing.T) {
 
 // pages are the pages of docs/ about a command and its flags.
 var pages = map[string]string{
-	"run": "reference.md", "reap": "reap.md", "ps": "ps-stop.md", "stop": "ps-stop.md", "wrap": "wrap.md", "unwrap": "wrap.md", "doctor": "doctor.md", "cache": "lazy.md", "history": "history.md",
-}
-
-// described is a flag as pages and completions describe it.
-type described struct {
-	name, short, value, usage, variable, byDefault string // short is another name of one letter
-	file                                           bool   // the value is a file
-}
-
-// flagsOf are the visible flags of a command, in the order of its help.
-func flagsOf(c *cli.Command) []described {
-	var all []described
-	for _, f := range c.VisibleFlags() {
-		doc, ok := f.(cli.DocGenerationFlag)
-		if !ok || f.Names()[0] == "help" {
-			continue
-		}
-		d := described{name: f.Names()[0]}
-		if len(f.Names()) > 1 {
-			d.short = f.Names()[1]
-		}
-		d.value, d.usage = unquote(doc.GetUsage())
-		if doc.TakesValue() && d.value == "" {
-			d.value = "VALUE"
-		}
-		if vars := doc.GetEnvVars(); len(vars) > 0 {
-			d.variable = vars[0]
-		}
-		d.byDefault = defaultOf(f)
-		d.file = d.value == "FILE" || d.value == "DIR"
-		all = append(all, d)
-	}
-	return all
-}
-
-func defaultOf(f cli.Flag) string {
-	switch f := f.(type) {
-	case *cli.DurationFlag:
-		return durationText(f.Value)
-	case *cli.StringFlag:
-		return f.Value
-	case *cli.IntFlag:
-		if f.DefaultText != "" {
-			return ""
-		}
-		return fmt.Sprint(f.Value)
-	}
-	return ""
-}
-
-// durationText is a duration without seconds that are zero.
-func durationText(d time.Duration) string {
-	s := d.String()
-	if before, whole := strings.CutSuffix(s, "m0s"); whole {
-		return before + "m"
-	}
-	return s
-}
-
-// unquote takes the placeholder out of a usage text, where it stands in back quotes.
-func unquote(usage string) (placeholder, text string) {
-	_, rest, ok := strings.Cut(usage, "`")
-	if !ok {
-		return "", usage
-	}
-	placeholder, _, _ = strings.Cut(rest, "`")
-	return placeholder, strings.ReplaceAll(usage, "`", "")
+	"run": "reference.md", "reap": "reap.md", "ps": "ps-stop.md", "stop": "ps-stop.md", "wrap": "wrap.md", "unwrap": "wrap.md", "doctor": "doctor.md", "history": "history.md",
 }
 
 // roff escapes text for troff.
@@ -175,20 +111,26 @@ func manPage(a *cli.App, c *cli.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH MCP\\-TETHER\\-%s 1\n.SH NAME\nmcp\\-tether\\-%s \\- %s\n", strings.ToUpper(c.Name), c.Name, roff(c.Usage))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.nf\n%s\n.fi\n.SH DESCRIPTION\n.nf\n%s\n.fi\n.SH OPTIONS\n", roff(c.UsageText), roff(c.Description))
-	for _, f := range flagsOf(c) {
-		fmt.Fprintf(&b, ".TP\n.B \\-\\-%s", roff(f.name))
-		if f.short != "" {
-			fmt.Fprintf(&b, ", \\-%s", f.short)
+	group := ""
+	for _, f := range visible(tableOf(c.Name)) {
+		if f.Group != group {
+			group = f.Group
+			fmt.Fprintf(&b, ".SS %s\n", roff(group))
 		}
-		if f.value != "" {
-			fmt.Fprintf(&b, " \\fI%s\\fR", roff(f.value))
+		word, usage := placeholder(&f)
+		fmt.Fprintf(&b, ".TP\n.B \\-\\-%s", roff(f.Name))
+		if f.Short != "" {
+			fmt.Fprintf(&b, ", \\-%s", f.Short)
 		}
-		fmt.Fprintf(&b, "\n%s", roff(f.usage))
-		if f.byDefault != "" && f.byDefault != "0" {
-			fmt.Fprintf(&b, " (default %s)", roff(f.byDefault))
+		if word != "" {
+			fmt.Fprintf(&b, " \\fI%s\\fR", roff(word))
 		}
-		if f.variable != "" {
-			fmt.Fprintf(&b, "\n.br\nEnvironment: %s", f.variable)
+		fmt.Fprintf(&b, "\n%s", roff(usage))
+		if d := defaultOf(&f); d != "" {
+			fmt.Fprintf(&b, " (default %s)", roff(d))
+		}
+		if f.Env != "" {
+			fmt.Fprintf(&b, "\n.br\nEnvironment: %s", f.Env)
 		}
 		b.WriteString("\n")
 	}
@@ -204,17 +146,23 @@ func commandsPage(a *cli.App) string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s. [More](%s).\n\n    %s\n\n", c.Name, strings.ToUpper(c.Usage[:1])+c.Usage[1:], pages[c.Name],
 			strings.ReplaceAll(c.UsageText, "\n", "\n    "))
 		b.WriteString("| flag | meaning |\n|---|---|\n")
-		for _, f := range flagsOf(c) {
-			names := code(strings.TrimSpace("--" + f.name + " " + f.value))
-			if f.short != "" {
-				names += ", " + code("-"+f.short)
+		group := ""
+		for _, f := range visible(tableOf(c.Name)) {
+			if f.Group != group {
+				group = f.Group
+				fmt.Fprintf(&b, "| **%s** | |\n", group)
 			}
-			if f.variable != "" {
-				names += ", " + code(f.variable)
+			word, usage := placeholder(&f)
+			names := code(strings.TrimSpace("--" + f.Name + " " + word))
+			if f.Short != "" {
+				names += ", " + code("-"+f.Short)
 			}
-			meaning := cell(f.usage)
-			if f.byDefault != "" {
-				meaning += " (default " + code(f.byDefault) + ")"
+			if f.Env != "" {
+				names += ", " + code(f.Env)
+			}
+			meaning := cell(usage)
+			if d := defaultOf(&f); d != "" {
+				meaning += " (default " + code(d) + ")"
 			}
 			fmt.Fprintf(&b, "| %s | %s |\n", names, meaning)
 		}
@@ -250,7 +198,7 @@ func seeAlso(a *cli.App, own string) string {
 
 func TestEveryCommandHasAPage(t *testing.T) {
 	var names []string
-	for _, c := range documented(app([]string{"mcp-tether"}, io.Discard, nil)) {
+	for _, c := range documented(theApp()) {
 		names = append(names, c.Name)
 	}
 	for name := range pages {

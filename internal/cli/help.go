@@ -1,116 +1,136 @@
 package cli
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"mcp-tether/internal/argv"
 )
 
 func helpCommand() *cli.Command {
-	return &cli.Command{
-		Name: "help", Usage: "show help about a command", UsageText: "mcp-tether help [COMMAND]", HideHelpCommand: true,
-		Action: func(c *cli.Context) error {
-			name := c.Args().First()
-			if name == "" {
-				return cli.ShowAppHelp(c)
-			}
-			if c.App.Command(name) == nil {
-				return noCommand(c.App, name)
-			}
-			return cli.ShowCommandHelp(c, name)
-		},
-	}
+	return describeCommand("help", "show help about a command", "[COMMAND]", "", nil, func(c *cli.Context) error {
+		name := c.Args().First()
+		if name == "" {
+			return cli.ShowAppHelp(c)
+		}
+		if c.App.Command(name) == nil {
+			return noCommand(c.App, name)
+		}
+		return cli.ShowCommandHelp(c, name)
+	})
 }
 
 func versionCommand() *cli.Command {
-	return &cli.Command{
-		Name: "version", Usage: "print the version", UsageText: "mcp-tether version", HideHelpCommand: true,
-		Action: func(c *cli.Context) error { cli.ShowVersion(c); return nil },
-	}
+	return describeCommand("version", "print the version", "", "", nil, func(c *cli.Context) error { cli.ShowVersion(c); return nil })
 }
 
 func noCommand(a *cli.App, name string) error {
-	var all []string
-	for _, c := range a.Commands {
-		all = append(all, c.Name)
-	}
-	return usageError("no such command: " + name + didYouMean(name, all) + " (see mcp-tether --help)")
+	hint := cli.SuggestCommand(a.VisibleCommands(), name)
+	return usageError("no such command: " + name + "; d" + strings.TrimPrefix(hint, "D") + " (see mcp-tether --help)")
 }
 
-// didYouMean is a question after a word that is unknown: whether the nearest of the known ones was meant. It is empty where
-// none is near.
-func didYouMean(word string, known []string) string {
-	best, least := "", 1+len(word)/3
-	for _, k := range known {
-		if d := distance(word, k); d <= least {
-			best, least = k, d-1
+// groups are the commands as a user meets them.
+var groups = [...]struct {
+	title string
+	names []string
+}{
+	{"Start here", []string{"wrap", "doctor", "unwrap"}},
+	{"Look", []string{"ps", "history"}},
+	{"End", []string{"stop", "reap"}},
+	{"What wrap writes", []string{"run"}},
+	{"Other", []string{"completion", "help", "version"}},
+}
+
+// words are what a newcomer may not know.
+const words = `A gateway is the program that starts MCP servers: Codex, Claude Code, an SDK.
+A session is one run of a server, from its start until nothing of it is left.
+Help of a command: mcp-tether COMMAND --help, or man mcp-tether-COMMAND.
+Documentation: docs/ of the source, in /usr/share/doc/mcp-tether of the package.`
+
+// helpWidth is how wide help is, and flagIndent where the text about a flag begins.
+const (
+	helpWidth  = 80
+	flagIndent = 10
+)
+
+// printHelp prints the help of the program, or of a command.
+func printHelp(w io.Writer, _ string, about any) {
+	c, ok := about.(*cli.Command)
+	if !ok {
+		printOverview(w, about.(*cli.App))
+		return
+	}
+	on := coloured(w)
+	fmt.Fprintf(w, "%s - %s\n\n   %s\n", paint(on, bold, "mcp-tether "+c.Name), c.Usage, c.UsageText)
+	if c.Description != "" {
+		fmt.Fprintf(w, "\n%s\n", indented(c.Description))
+	}
+	group := ""
+	for i, f := range visible(tableOf(c.Name)) {
+		if i == 0 || f.Group != group {
+			group = f.Group
+			fmt.Fprintf(w, "\n%s:\n", paint(on, bold, cmp.Or(group, "Flags")))
 		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + best + "?"
-}
-
-// distance is how many bytes must be put in, taken out or replaced to make one word of another.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
-}
-
-// helpWidth is how wide help is.
-const helpWidth = 80
-
-// printHelp prints help in lines that fit a terminal.
-func printHelp(w io.Writer, text string, about any) {
-	var b bytes.Buffer
-	cli.HelpPrinterCustom(&b, text, about, nil)
-	for line := range strings.Lines(b.String()) {
-		fmt.Fprintln(w, fold(strings.TrimRight(line, "\n")))
+		printFlag(w, on, &f)
 	}
 }
 
-// fold breaks a line between words, and moves what follows below its second column. A flag has a line of its own.
-func fold(line string) string {
-	out := ""
-	start := len(line) - len(strings.TrimLeft(line, " "))
-	if at := strings.Index(line[start:], "  "); at >= 0 {
-		name, text := line[:start+at], strings.TrimLeft(line[start+at:], " ")
-		start = len(line) - len(text)
-		if strings.HasPrefix(line, "   --") {
-			name, _, _ = strings.Cut(name, " [ ") // A flag that may be repeated is named twice.
-			out, start = name+"\n", flagIndent
-			line = strings.Repeat(" ", start) + text
+func printFlag(w io.Writer, on bool, f *argv.Flag) {
+	name, value := "--"+f.Name, ""
+	if f.Short != "" {
+		name += ", -" + f.Short
+	}
+	word, text := placeholder(f)
+	if word != "" {
+		value = " " + word
+	}
+	var more []string
+	if d := defaultOf(f); d != "" {
+		more = append(more, "default "+d)
+	}
+	if f.Env != "" {
+		more = append(more, "$"+f.Env)
+	}
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, ", ") + ")"
+	}
+	fmt.Fprintf(w, "   %s%s\n%s\n", paint(on, bold, name), value, fold(text, flagIndent))
+}
+
+func printOverview(w io.Writer, a *cli.App) {
+	on := coloured(w)
+	fmt.Fprintf(w, "%s - %s\n\n   mcp-tether COMMAND [flags]\n", paint(on, bold, a.Name), a.Usage)
+	for _, g := range groups {
+		fmt.Fprintf(w, "\n%s:\n", paint(on, bold, g.title))
+		for _, name := range g.names {
+			fmt.Fprintf(w, "   %-12s%s\n", name, a.Command(name).Usage)
 		}
 	}
-	for len(line) > helpWidth {
-		at := strings.LastIndexByte(line[:helpWidth+1], ' ')
-		if at <= start {
-			break
+	fmt.Fprintf(w, "\n%s\n", words)
+}
+
+// indented moves lines to the right.
+func indented(text string) string {
+	return "   " + strings.ReplaceAll(strings.ReplaceAll(text, "\n", "\n   "), "\n   \n", "\n\n")
+}
+
+// fold breaks a text between words, and moves it to the right.
+func fold(text string, indent int) string {
+	space := strings.Repeat(" ", indent)
+	out, line := "", space
+	for word := range strings.FieldsSeq(text) {
+		if len(line) > indent && len(line)+1+len(word) > helpWidth {
+			out += line + "\n"
+			line = space
 		}
-		out += line[:at] + "\n"
-		line = strings.Repeat(" ", start) + line[at+1:]
+		if len(line) > indent {
+			line += " "
+		}
+		line += word
 	}
 	return out + line
 }
-
-// flagIndent is where the text about a flag begins.
-const flagIndent = 10

@@ -4,15 +4,13 @@ import (
 	"io"
 	"strings"
 	"testing"
-
-	"github.com/urfave/cli/v2"
 )
 
 // Help fits a terminal of 80 columns, and so do man pages, which move the text by 7.
 func TestHelpFits(t *testing.T) {
-	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+	for _, c := range theApp().Commands {
 		var b strings.Builder
-		printHelp(&b, cli.CommandHelpTemplate, c)
+		printHelp(&b, "", c)
 		for line := range strings.Lines(b.String()) {
 			if len([]rune(strings.TrimSuffix(line, "\n"))) > helpWidth {
 				t.Errorf("help %s: %s", c.Name, line)
@@ -27,32 +25,47 @@ func TestHelpFits(t *testing.T) {
 }
 
 func TestFold(t *testing.T) {
-	long := strings.Repeat("word ", 20)
+	long := strings.TrimSpace(strings.Repeat("word ", 20))
 	for in, want := range map[string]string{
-		"short":                             "short",
-		"   --flag X [ --flag X ]  " + long: "   --flag X\n" + strings.Repeat(" ", 10) + strings.TrimRight(strings.Repeat("word ", 14), " ") + "\n" + strings.Repeat(" ", 10) + strings.Repeat("word ", 6),
-		"   word  " + long:                  "   word  " + strings.TrimRight(strings.Repeat("word ", 14), " ") + "\n" + strings.Repeat(" ", 9) + strings.Repeat("word ", 6),
-		strings.Repeat("x", 100):            strings.Repeat("x", 100),
+		"short":                  "  short",
+		long:                     "  " + strings.TrimSpace(strings.Repeat("word ", 15)) + "\n  " + strings.TrimSpace(strings.Repeat("word ", 5)),
+		strings.Repeat("x", 100): "  " + strings.Repeat("x", 100),
 	} {
-		if got := fold(in); got != want {
+		if got := fold(in, 2); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
 }
 
-func TestDidYouMean(t *testing.T) {
-	known := []string{"run", "reap", "ps", "stop", "wrap", "unwrap"}
-	for word, want := range map[string]string{
-		"rnu": "run", "warp": "wrap", "unwarp": "unwrap", "stp": "stop", "reep": "reap", "pss": "ps", "frobnicate": "", "": "", "install": "",
-	} {
-		if got := didYouMean(word, known); got != "" && want == "" || want != "" && got != "; did you mean "+want+"?" {
-			t.Errorf("%s: %q", word, got)
+// Every command is in the overview, and so is where to read on.
+func TestOverview(t *testing.T) {
+	var b strings.Builder
+	a := theApp()
+	printHelp(&b, "", a)
+	for _, c := range a.VisibleCommands() {
+		if strings.Count(b.String(), "\n   "+c.Name+" ") != 1 {
+			t.Errorf("%s is missing in\n%s", c.Name, b.String())
 		}
 	}
-	for line, want := range map[string]string{"stp": "did you mean stop?", "stop --al": "did you mean --all?", "help wrpa": "did you mean wrap?", "wrap codx": "codx, nor a file of that name; did you mean codex?",
-		"wrap frobnicate": "known are codex, ", "stop --name": "flag needs an argument: --name (see"} {
+	for _, want := range []string{"Start here:", "A gateway is", "A session is", "Documentation: "} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	for line := range strings.Lines(b.String()) {
+		if len(strings.TrimSuffix(line, "\n")) > helpWidth {
+			t.Errorf("too long: %s", line)
+		}
+	}
+}
+
+func TestSuggestions(t *testing.T) {
+	for line, want := range map[string]string{
+		"stp": `did you mean "stop"?`, "stop --al": "did you mean --all?", "help wrpa": `did you mean "wrap"?`, "wrap codx": "nor a file of that name; known are codex, ",
+		"stop --name": "flag needs an argument: --name (see", "wrap codex --yes": "come before CLIENT", "reap --forget 1 --kill": "give one of them",
+	} {
 		args := append([]string{"mcp-tether"}, strings.Fields(line)...)
-		if err := app(args, io.Discard, nil).Run(args); err == nil || !strings.Contains(err.Error(), want) {
+		if err := app(args, io.Discard, commands(false, nil)).Run(args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}

@@ -33,16 +33,7 @@ Examples:
    mcp-tether history --json | jq '.sessions[] | select(.left)'`
 
 func historyCommand() *cli.Command {
-	return &cli.Command{
-		Name:            "history",
-		Usage:           "show sessions that are over: why, and what was ended",
-		UsageText:       "mcp-tether history [flags] [SESSION]",
-		Description:     historyHelp,
-		HideHelpCommand: true,
-		OnUsageError:    badUsage,
-		Flags:           []cli.Flag{&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"}},
-		Action:          history,
-	}
+	return describeCommand("history", "show sessions that are over: why, and what was ended", "[flags] [SESSION]", historyHelp, jsonFlags[:], history)
 }
 
 // pastSessions are the sessions of the user that are over, eldest first.

@@ -1,16 +1,17 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sort"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"mcp-tether/internal/argv"
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/live"
 	"mcp-tether/internal/proc"
@@ -18,35 +19,32 @@ import (
 )
 
 const psHelp = `Lists the living sessions that you may see: your own, or those of all
-users as root. On a terminal the lines fit its width.
+users as root. With an id or the beginning of one it shows all of a
+session. On a terminal the lines fit its width.
 
 Examples:
    mcp-tether ps
+   mcp-tether ps 3f9a
    mcp-tether ps --tree
    mcp-tether ps --watch          # as a tree, with a key that stops one
+   mcp-tether stop $(mcp-tether ps -q)
    mcp-tether ps --json | jq '.sessions[].name'`
 
+var psFlags = [...]argv.Flag{
+	{Name: "tree", Usage: "show every process and container"},
+	{Name: "quiet", Short: "q", Usage: "print nothing but whole ids"},
+	{Name: "watch", Usage: "show again and again; on a terminal as a tree with keys"},
+	{Name: "interval", Default: "2s", Kind: argv.Duration, Usage: "with --watch: `DURATION` from one list to the next"},
+	{Name: "json", Usage: "print one JSON object"},
+}
+
 func psCommand() *cli.Command {
-	return &cli.Command{
-		Name:            "ps",
-		Usage:           "show living sessions",
-		UsageText:       "mcp-tether ps [flags]",
-		Description:     psHelp,
-		HideHelpCommand: true,
-		OnUsageError:    badUsage,
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "tree", DisableDefaultText: true, Usage: "show every process and container"},
-			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
-			&cli.BoolFlag{Name: "watch", DisableDefaultText: true, Usage: "show again and again; on a terminal as a tree with keys"},
-			&cli.DurationFlag{Name: "interval", Value: 2 * time.Second, Usage: "with --watch: `DURATION` from one list to the next"},
-		},
-		Action: ps,
-	}
+	return describeCommand("ps", "show living sessions", "[flags] [SESSION]", psHelp, psFlags[:], ps)
 }
 
 func ps(c *cli.Context) error {
-	if c.Args().Present() {
-		return usageError("ps takes no arguments, got " + c.Args().First())
+	if c.NArg() > 1 {
+		return usageError("ps takes one SESSION, got " + c.Args().Get(1))
 	}
 	if c.Duration("interval") <= 0 {
 		return usageError("--interval must be more than 0")
@@ -57,6 +55,9 @@ func ps(c *cli.Context) error {
 			err = status{code: exitUnread}
 		}
 		return err
+	}
+	if c.NArg() > 0 || c.Bool("quiet") {
+		return usageError("--watch takes no SESSION and no --quiet")
 	}
 	if !c.Bool("json") && term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb" {
 		return watch(c.Duration("interval"))
@@ -78,23 +79,55 @@ func list(c *cli.Context) (incomplete bool, err error) {
 	for _, m := range missing {
 		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", m)
 	}
+	if id := c.Args().First(); c.NArg() > 0 {
+		sel := live.Selector{IDs: []string{id}}
+		if all, err = sel.Select(all); err != nil {
+			return false, err
+		}
+	}
 	view := live.View{Tree: c.Bool("tree"), Users: os.Getuid() == 0}
 	if view.Width, _, err = term.GetSize(int(os.Stdout.Fd())); err != nil {
 		view.Width = 0
 	}
-	if c.Bool("json") {
+	switch {
+	case c.Bool("quiet"):
+		for i := range all {
+			fmt.Fprintln(os.Stdout, describe.Text(all[i].ID))
+		}
+	case c.Bool("json"):
 		for i := range all {
 			if !view.Tree {
 				all[i].Tree = nil
 			}
 		}
-		return len(missing) > 0, live.JSON(os.Stdout, all, unread)
-	}
-	if len(all)+len(unread) == 0 {
+		err = live.JSON(os.Stdout, all, unread)
+	case c.NArg() > 0:
+		for i := range all { // of several users, if one has written down another's id
+			err = errors.Join(err, describe.Table(os.Stdout, all[i].Full(), 0, func(int) bool { return false }))
+		}
+	case len(all)+len(unread) == 0:
 		fmt.Fprintln(os.Stderr, "no living sessions")
-		return false, nil
+	default:
+		err = listSessions(all, view)
 	}
-	return len(missing) > 0, live.Text(os.Stdout, all, view)
+	return len(missing) > 0, err
+}
+
+// listSessions prints a line for each session.
+func listSessions(all []live.Session, v live.View) error {
+	on := coloured(os.Stdout)
+	for i, line := range live.Lines(all, v) {
+		shade := ""
+		if on {
+			if shade = colour(&line, false); i == 0 {
+				shade = bold
+			}
+		}
+		if _, err := fmt.Fprintln(os.Stdout, paint(on, shade, v.Cut(line.Text))); err != nil {
+			return fmt.Errorf("write the sessions: %w", err)
+		}
+	}
+	return nil
 }
 
 // shownSessions are the sessions that ps shows. unread says what could not be read, and missing, as text for a terminal, also
@@ -102,7 +135,7 @@ func list(c *cli.Context) (incomplete bool, err error) {
 func shownSessions() (all []live.Session, unread, missing []string, err error) {
 	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
 	defer session.CloseAll(dirs)
-	all, unread, err = livingSessions(dirs, left, live.AddContainers, true)
+	all, unread, err = livingSessions(dirs, left, live.AddContainers)
 	for _, u := range unread {
 		missing = append(missing, describe.Text(u))
 	}
@@ -114,9 +147,9 @@ func shownSessions() (all []live.Session, unread, missing []string, err error) {
 	return all, unread, missing, err
 }
 
-// livingSessions lists the sessions in the user's directories, and as root with others those of all users, eldest first. more adds
-// to the user's own sessions. left says which directories could not be opened, and incomplete what could not be read.
-func livingSessions(dirs []*session.Directory, left []error, more func([]live.Session), others bool) (all []live.Session, incomplete []string, err error) {
+// livingSessions lists the sessions in the user's directories, and as root those of all users, eldest first. more adds to the user's
+// own sessions. left says which directories could not be opened, and incomplete what could not be read.
+func livingSessions(dirs []*session.Directory, left []error, more func([]live.Session)) (all []live.Session, incomplete []string, err error) {
 	note := func(what string) { incomplete = append(incomplete, what) }
 	for _, err := range left {
 		note(err.Error())
@@ -125,7 +158,7 @@ func livingSessions(dirs []*session.Directory, left []error, more func([]live.Se
 		return nil, nil, err
 	}
 	more(all)
-	if others && os.Getuid() == 0 {
+	if os.Getuid() == 0 {
 		all = append(all, live.Others(note)...)
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].Started.Before(all[j].Started) })

@@ -12,13 +12,16 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/engine"
+	"mcp-tether/internal/kernel"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
 	"mcp-tether/reap"
+	"mcp-tether/supervise"
 )
 
 // Exit codes of reap. The other commands but run use them in the same sense.
@@ -27,8 +30,15 @@ const (
 	exitUnread   = 2 // something could not be read
 )
 
-// surplusOver is how many servers of one kind a gateway may have before they are reported.
-const surplusOver = 8
+// The values that have no flag. docs/reap.md has them.
+const (
+	// surplusOver is how many servers of one kind a gateway may have before they are reported.
+	surplusOver = 8
+	// dwell is how long a server must have been dropped by its living gateway before it is ended.
+	dwell = 10 * time.Second
+	// reapTerm is the time from SIGTERM to SIGKILL, and from a container's stop signal to its removal.
+	reapTerm = 1500 * time.Millisecond
+)
 
 const reapHelp = `Lists what outlived its session, with the evidence. With --kill it ends
 what is proven:
@@ -44,7 +54,7 @@ what is proven:
               only with --unwrapped)
    dropped    never wrapped: its gateway lives, but no process can write
               to its standard input any more (ended only with
-              --unwrapped, when it is still so after --dwell)
+              --unwrapped, when it is still so after 10 s)
    suspect    like severed, mark, cgroup or container, but not proven:
               never ended
    surplus    many servers of one kind under a living gateway: never
@@ -61,47 +71,37 @@ Examples:
 In a crontab:
    */5 * * * * /usr/local/bin/mcp-tether reap --kill --quiet`
 
-func reapCommand(as *role) *cli.Command {
-	return &cli.Command{
-		Name:            "reap",
-		Usage:           "find and end what outlived its session",
-		UsageText:       "mcp-tether reap [flags]",
-		Description:     reapHelp,
-		HideHelpCommand: true,
-		OnUsageError:    badUsage,
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "kill", DisableDefaultText: true, Usage: "end what is proven"},
-			&cli.BoolFlag{Name: "unwrapped", DisableDefaultText: true, Usage: "with --kill: end the severed and the dropped as well"},
-			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
-			&cli.BoolFlag{Name: "quiet", DisableDefaultText: true, Usage: "print nothing but errors and survivors"},
-			&cli.StringFlag{Name: "match", Usage: "take command lines that match `REGEXP` for MCP servers, too"},
-			&cli.StringSliceFlag{Name: "config", Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known gateways' files"},
-			&cli.StringSliceFlag{Name: "home", Usage: "also read the known gateways' files in `DIR`, for its owner's processes (repeatable)"},
-			&cli.StringFlag{Name: "session", Usage: "only the session with this whole `ID`"},
-			&cli.StringFlag{Name: "forget", Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
-			&cli.StringFlag{Name: "engine", EnvVars: []string{engine.EnvURL},
-				Usage: "ask the container engine at `URL` instead of the docker command's"},
-			&cli.BoolFlag{Name: "no-containers", DisableDefaultText: true, Usage: "ask no container engine"},
-			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger than `DURATION`"},
-			&cli.IntFlag{Name: "surplus", Value: surplusOver, Usage: "report more than `N` servers of one kind under one gateway"},
-			&cli.DurationFlag{Name: "dwell", Value: 10 * time.Second, Usage: "`DURATION` for which a server must have been dropped by its living gateway before it is ended"},
-			&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, Usage: "`DURATION` from SIGTERM to SIGKILL, and from a container's stop signal to its removal"},
-			&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, Usage: "`DURATION` of repeating SIGKILL before the survivors are named"},
-			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after `DURATION`, whatever was met"},
-			&cli.StringSliceFlag{Name: reap.SpareFlag, Hidden: true},
-			&cli.StringFlag{Name: "metrics-file", Usage: "write Prometheus metrics to `FILE`"},
-		},
-		Action: func(c *cli.Context) error {
-			if id := c.String("forget"); id != "" {
-				return forget(strings.ToLower(id))
+var reapFlags = [...]argv.Flag{
+	{Name: "kill", Usage: "end what is proven"},
+	{Name: "unwrapped", Usage: "with --kill: end the severed and the dropped as well"},
+	{Name: "match", Kind: argv.Text, Usage: "take command lines that match `REGEXP` for MCP servers, too"},
+	{Name: "config", Kind: argv.List, Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known clients' files"},
+	{Name: "session", Kind: argv.Text, Usage: "only the session with this whole `ID`"},
+	{Name: "min-age", Kind: argv.Duration, Usage: "spare what is younger than `DURATION`"},
+	{Name: "forget", Kind: argv.Text, Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
+	{Name: "engine", Env: engine.EnvURL, Kind: argv.Text, Usage: "ask the container engine at `URL` instead of the docker command's"},
+	{Name: "no-containers", Usage: "ask no container engine"},
+	{Name: "timeout", Default: "1m", Kind: argv.Duration, Usage: "give up after `DURATION`, whatever was met"},
+	{Name: "metrics-file", Kind: argv.Text, Usage: "write Prometheus metrics to `FILE`"},
+	{Name: "quiet", Usage: "print nothing but errors and survivors"},
+	{Name: "json", Usage: "print one JSON object"},
+	{Name: reap.SpareFlag, Kind: argv.List, Hidden: true},
+}
+
+func reapCommand(delegated bool) *cli.Command {
+	return describeCommand("reap", "find and end what outlived its session", "[flags]", reapHelp, reapFlags[:], func(c *cli.Context) error {
+		if id := c.String("forget"); id != "" {
+			if c.Bool("kill") {
+				return usageError("--forget ends nothing, and --kill does: give one of them")
 			}
-			o, err := reapOptions(c, as != nil && as.delegated)
-			if err != nil {
-				return err
-			}
-			return reapPass(c, o)
-		},
-	}
+			return forget(strings.ToLower(id))
+		}
+		o, err := reapOptions(c, delegated)
+		if err != nil {
+			return err
+		}
+		return reapPass(c, o)
+	})
 }
 
 // forget removes a record that is in the way: its engine is gone. Root asks no other users.
@@ -116,18 +116,21 @@ func forget(id string) error {
 func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o := reap.Options{
 		Delegated: delegated, Timeout: c.Duration("timeout"),
-		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: c.Duration("dwell"), Runtime: runtimeDir(),
+		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: dwell, Runtime: runtimeDir(),
 		Reach: reap.Reach{Engine: c.String("engine"), None: c.Bool("no-containers"), Commandless: delegated},
-		Grace: teardown.Grace{Term: c.Duration("term-grace"), Kill: c.Duration("kill-timeout")},
+		Grace: teardown.Grace{Term: reapTerm, Kill: supervise.Defaults().KillTimeout},
 	}
 	if c.Args().Present() {
 		return o, usageError("reap takes no arguments, got " + c.Args().First())
 	}
-	if o.Grace.Term < 0 || o.Grace.Kill < 0 || c.Duration("min-age") < 0 || c.Duration("dwell") < 0 || c.Duration("timeout") <= 0 || c.Int("surplus") < 1 {
-		return o, usageError("times must not be negative, --timeout and --surplus must be more than 0")
+	if err := checkValues(c, reapFlags[:], func(*argv.Flag) bool { return false }); err != nil {
+		return o, err
 	}
-	if ending := o.Grace.Term + o.Grace.Kill; !delegated && o.Kill && o.Unwrapped && o.Timeout-o.Dwell <= ending {
-		return o, usageError(fmt.Sprintf("--timeout %v leaves no time for --dwell %v, and %v to end what was dropped: give more", o.Timeout, o.Dwell, ending))
+	if o.Timeout <= 0 {
+		return o, usageError("--timeout must be more than 0")
+	}
+	if least := dwell + o.Grace.Term + o.Grace.Kill; !delegated && o.Kill && o.Unwrapped && o.Timeout <= least {
+		return o, usageError(fmt.Sprintf("--timeout %v leaves no time to end what was dropped: give more than %v", o.Timeout, least))
 	}
 	if c.IsSet("session") && !session.ValidID(c.String("session")) {
 		return o, usageError("--session takes a whole id, of 16 hexadecimal digits (mcp-tether ps and reap show it)")
@@ -139,7 +142,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 			return o, fmt.Errorf("--match: %w", err)
 		}
 	}
-	files, err := configured(c.StringSlice("config"), c.StringSlice("home"), delegated, unreadable(&o))
+	files, err := configured(&o, c.StringSlice("config"))
 	if err != nil {
 		return o, err
 	}
@@ -152,7 +155,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	matcher := clients.NewMatcher(files, pattern)
 	o.Rules = reap.Rules{
 		Match:       matcher.Match,
-		SurplusOver: c.Int("surplus"),
+		SurplusOver: surplusOver,
 		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
 		Session:     strings.ToLower(c.String("session")),
 		Spare:       c.StringSlice(reap.SpareFlag),
@@ -160,67 +163,59 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	return o, nil
 }
 
-// unreadable takes what is wrong with configurations. With one that could not be read in time the pass is incomplete.
-func unreadable(o *reap.Options) func(error) {
-	return func(err error) {
-		if errors.Is(err, clients.ErrLate) {
-			o.Incomplete = append(o.Incomplete, err.Error())
-			return
-		}
-		o.Warnings = append(o.Warnings, err.Error())
-	}
-}
-
-// passFlags are the flags that mean the same in the passes that root makes as other users.
-var passFlags = [...]string{"match", "session", "min-age", "surplus", "dwell", "term-grace", "kill-timeout"}
-
 // userWords are the words with which root starts the same pass as another user; none for a user that is not root.
 func userWords(c *cli.Context, delegated bool) ([]string, error) {
 	if os.Getuid() != 0 || delegated {
 		return nil, nil
 	}
 	words := []string{"reap", "--json"}
-	for _, name := range []string{"kill", "unwrapped", "no-containers"} {
-		if c.Bool(name) {
-			words = append(words, "--"+name)
-		}
-	}
-	for _, name := range passFlags {
+	for _, name := range []string{"kill", "unwrapped", "no-containers", "match", "session", "min-age"} {
 		if c.IsSet(name) {
 			words = append(words, fmt.Sprintf("--%s=%v", name, c.Value(name)))
 		}
 	}
-	for _, flag := range []string{"config", "home"} {
-		for _, name := range c.StringSlice(flag) {
-			file, err := filepath.Abs(name)
-			if err != nil {
-				return nil, fmt.Errorf("--%s %s: %w", flag, name, err)
-			}
-			words = append(words, "--"+flag+"="+file)
+	for _, name := range c.StringSlice("config") {
+		file, err := filepath.Abs(name)
+		if err != nil {
+			return nil, fmt.Errorf("--config %s: %w", name, err)
 		}
+		words = append(words, "--config="+file)
 	}
 	return words, nil
 }
 
-// configured reads the named configuration files, or else the known gateways'. A pass that root makes as another user
-// may be unable to read a file that root has named. It still reads the rest.
-func configured(names, homes []string, delegated bool, warn func(error)) ([]clients.File, error) {
-	if len(names) == 0 {
-		return clients.Known(clients.Homes(homes, warn), warn), nil
-	}
-	var out []clients.File
-	for _, name := range names {
-		file, err := clients.Named(name)
-		if err != nil && delegated {
-			warn(err)
-			continue
+// configTime bounds the reading of configurations: a file system may not answer.
+const configTime = 5 * time.Second
+
+// configured reads the named configuration files, or else the known clients'. A pass that root makes as another user
+// may be unable to read a file that root has named. It still reads the rest. Without an answer in time the pass is incomplete.
+func configured(o *reap.Options, names []string) ([]clients.File, error) {
+	var (
+		found    []clients.File
+		warnings []string
+		failed   error
+	)
+	warn := func(err error) { warnings = append(warnings, err.Error()) }
+	if !kernel.InTime(configTime, func() {
+		if len(names) == 0 {
+			found = clients.Known(clients.Homes(), warn)
 		}
-		if err != nil {
-			return nil, err
+		for _, name := range names {
+			switch file, err := clients.Named(name); {
+			case err == nil:
+				found = append(found, file)
+			case o.Delegated:
+				warn(err)
+			default:
+				failed = err
+			}
 		}
-		out = append(out, file)
+	}) {
+		o.Incomplete = append(o.Incomplete, "the clients' configurations: a file system did not answer in time")
+		return nil, nil
 	}
-	return out, nil
+	o.Warnings = append(o.Warnings, warnings...)
+	return found, failed
 }
 
 // reapPass runs one pass within the time limit, because reading the /proc entry of a stuck process may never end.

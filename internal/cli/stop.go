@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mcp-tether/internal/argv"
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/live"
 	"mcp-tether/internal/session"
@@ -17,6 +18,7 @@ import (
 const stopHelp = `Asks the supervisors of sessions to end them, politely, and waits until
 nothing of them is left. A session is given by its id or the beginning
 of it (mcp-tether ps shows them), or picked by a flag. Says which ended.
+Root means the sessions of all users, as with ps.
 
 Exit code: 0 all ended, or --all and there was none; 1 something is still
 there, or the answer was no; 2 no living session is meant, or a flag may
@@ -26,30 +28,23 @@ Examples:
    mcp-tether stop 3f9a
    mcp-tether stop --name files
    mcp-tether stop --gateway 4711
-   mcp-tether stop --all`
+   mcp-tether stop --all
+   mcp-tether stop $(mcp-tether ps -q)`
 
-// stopTimeout is how long a stop waits, unless told otherwise.
+// stopTimeout is how long ps --watch waits for a stop.
 const stopTimeout = 15 * time.Second
 
-func stopCommand(as *role) *cli.Command {
-	return &cli.Command{
-		Name:            "stop",
-		Usage:           "end living sessions politely",
-		UsageText:       "mcp-tether stop [flags] [SESSION...]",
-		Description:     stopHelp,
-		HideHelpCommand: true,
-		OnUsageError:    badUsage,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "name", Usage: "the sessions with this `LABEL`"},
-			&cli.IntFlag{Name: "gateway", DefaultText: "none", Usage: "the sessions of the gateway with this `PID`"},
-			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "all sessions; asks on a terminal"},
-			&cli.BoolFlag{Name: "all-users", DisableDefaultText: true, Usage: "as root: look among the sessions of other users, too"},
-			&cli.BoolFlag{Name: "yes", DisableDefaultText: true, Aliases: []string{"y"}, Usage: "do not ask"},
-			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
-			&cli.DurationFlag{Name: "timeout", Value: stopTimeout, Usage: "wait for `DURATION` at most"},
-		},
-		Action: func(c *cli.Context) error { return stop(c, as != nil && as.delegated) },
-	}
+var stopFlags = [...]argv.Flag{
+	{Name: "name", Kind: argv.Text, Usage: "the sessions with this `LABEL`"},
+	{Name: "gateway", Kind: argv.Number, Usage: "the sessions of the gateway with this `PID`"},
+	{Name: "all", Usage: "all sessions; asks on a terminal"},
+	{Name: "yes", Short: "y", Usage: "do not ask"},
+	{Name: "timeout", Default: "15s", Kind: argv.Duration, Usage: "wait for `DURATION` at most"},
+	{Name: "json", Usage: "print one JSON object"},
+}
+
+func stopCommand(delegated bool) *cli.Command {
+	return describeCommand("stop", "end living sessions politely", "[flags] [SESSION...]", stopHelp, stopFlags[:], func(c *cli.Context) error { return stop(c, delegated) })
 }
 
 func stop(c *cli.Context, delegated bool) error {
@@ -59,7 +54,7 @@ func stop(c *cli.Context, delegated bool) error {
 	}
 	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
 	defer session.CloseAll(dirs)
-	all, incomplete, err := livingSessions(dirs, left, func([]live.Session) {}, c.Bool("all-users"))
+	all, incomplete, err := livingSessions(dirs, left, func([]live.Session) {})
 	if err != nil {
 		return err
 	}
@@ -70,9 +65,6 @@ func stop(c *cli.Context, delegated bool) error {
 		return reportStopped(c.Bool("json"), live.StopListed(dirs, all, sel.IDs, c.Duration("timeout")))
 	}
 	picked, err := sel.Select(all)
-	if err != nil && os.Getuid() == 0 && !c.Bool("all-users") {
-		return fmt.Errorf("%w; those of other users are meant with --all-users", err)
-	}
 	if err != nil {
 		return err
 	}

@@ -161,7 +161,7 @@ func (w *watcher) stop(l *live.Session) {
 	defer w.guard()
 	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
 	defer session.CloseAll(dirs)
-	all, _, err := livingSessions(dirs, left, func([]live.Session) {}, true)
+	all, _, err := livingSessions(dirs, left, func([]live.Session) {})
 	said := "no more there: " + label(l)
 	if err != nil {
 		said = describe.Error(err)
@@ -247,15 +247,6 @@ func window(at, lines, height int) (from, to int) {
 	}
 	return from, min(from+max(height, 0), lines)
 }
-
-// What a terminal shows in another way (ECMA-48, 8.3.117).
-const (
-	bold    = "\x1b[1m"
-	inverse = "\x1b[7m"
-	green   = "\x1b[32m"
-	yellow  = "\x1b[33m"
-	cyan    = "\x1b[36m"
-)
 
 // colour is how a line is shown. Without colours it is bold or inverse all the same.
 func colour(l *live.Line, chosen bool) string {

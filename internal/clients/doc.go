@@ -5,15 +5,12 @@
 // about them. It speaks for its owner's processes only, unless the user of the pass named the file. What it says is
 // kept as it is written, together with its place, so that the same entry can be found again.
 //
-//	known.go       the known clients and their files
+//	known.go       the known clients, and where their files are
 //	file.go        reading a file for the servers that it configures
-//	server.go      the servers in it
 //	entry.go       where a server's entry stands in a text, and entry_toml.go for TOML
 //	wrap.go        putting mcp-tether in front of a server, and taking it away
-//	preset.go      the flags that fit what a client does
+//	lists.go       what an organisation allows and denies
 //	document.go    a file that may be changed
-//	running.go     is a client running?
 //	matcher.go     does a process run one of the servers?
 //	runner.go      packages, as npx, uvx and others run them
-//	image.go       images, as docker and podman run them
 package clients

@@ -16,44 +16,42 @@ import (
 // backupSuffix is added to a file's name for the text before the first wrap.
 const backupSuffix = ".mcp-tether-backup"
 
+// backupMode is that of no file of the user's own: by it a backup is known.
+const backupMode = 0o400
+
 // Document is a configuration file that may be changed.
 type Document struct {
-	Path   string
-	Format Format
-	Text   []byte
-	stat   fs.FileInfo
+	Place
+	Text []byte
+	stat fs.FileInfo
 }
 
 // Why a file is not changed.
 var (
 	ErrLink    = errors.New("it is a link; name the file that it leads to")
 	ErrChanged = errors.New("it was changed meanwhile; try again")
-	ErrByHand  = errors.New("it is YAML or XML, which is not rewritten")
 )
 
-// OpenDocument reads a file that its owner wants changed. format is "" to recognise it by the name. It must be a
+// OpenDocument reads a file that its owner wants changed. It must be a
 // regular file of the user, with one name only: the new file takes the place of the old one. The error does not name
 // it.
-func OpenDocument(name string, format Format) (Document, error) {
-	d := Document{Path: name, Format: format}
-	if format == "" {
-		d.Format = formatOf(name)
-	}
-	st, err := os.Lstat(name)
+func OpenDocument(p Place) (Document, error) {
+	d := Document{Place: p}
+	st, err := os.Lstat(p.Path)
 	if err != nil {
 		return d, withoutName(err)
 	}
-	if d.Format == foreign {
+	if p.Format == foreign {
 		return d, ErrByHand
 	}
 	if err := mayReplace(st); err != nil {
 		return d, err
 	}
-	if err := ownParent(name); err != nil {
+	if err := ownParent(p.Path); err != nil {
 		return d, err
 	}
 	// Opened for writing, though only read: a file that its owner has closed to writing is not replaced.
-	f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(p.Path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return d, withoutName(err)
 	}
@@ -87,12 +85,22 @@ func mayReplace(st fs.FileInfo) error {
 		return ErrLink
 	case !st.Mode().IsRegular():
 		return errKind
-	case ok && int(sys.Uid) != os.Geteuid():
-		return fmt.Errorf("%w (uid %d): run this as that user", errNotOwn, sys.Uid)
+	case owner(st) != os.Geteuid():
+		return fmt.Errorf("%w (uid %d): run this as that user", errNotOwn, owner(st))
 	case ok && sys.Nlink > 1:
 		return errors.New("it has several names (hard links), of which only one would be changed")
 	}
 	return nil
+}
+
+// Plan is what is to become of the file.
+func (d Document) Plan(o Options, want func(name string) bool) (p Plan, err error) {
+	if !o.Unwrap {
+		if o.Lists, err = ListsFor(d.Place); err != nil {
+			return p, err
+		}
+	}
+	return Rewrite(d.Text, d.Format, o, want)
 }
 
 // ownParent refuses a directory in which another user could put a file of theirs in the place of ours while we write.
@@ -101,9 +109,8 @@ func ownParent(name string) error {
 	if err != nil {
 		return err
 	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if ok && sys.Uid != 0 && int(sys.Uid) != os.Geteuid() {
-		return fmt.Errorf("its directory belongs to another user (uid %d): run this as that user", sys.Uid)
+	if uid := owner(st); uid != 0 && uid != os.Geteuid() {
+		return fmt.Errorf("its directory belongs to another user (uid %d): run this as that user", uid)
 	}
 	if st.Mode().Perm()&0o002 != 0 && st.Mode()&fs.ModeSticky == 0 {
 		return errors.New("its directory can be written by every user")
@@ -112,32 +119,67 @@ func ownParent(name string) error {
 }
 
 // Replace puts new text in the place of the file's, in one step: a reader finds the old or the new text whole. Mode and
-// owner stay. With keep, the old text is kept in backup, but not in a git work tree, where it might be committed. A backup
-// that the new text equals goes. A file that was changed since it was opened stays as it is.
+// owner stay. With keep, the old text is kept in backup, unless a file of the user's own has that name; but not in a git work tree,
+// where it might be committed. Our backup goes once the new text equals it. A file that was changed since it was opened stays as it is.
 func (d Document) Replace(text []byte, keep bool) (backup string, err error) {
-	backup = d.Path + backupSuffix
+	name := d.Path + backupSuffix
 	if keep && !inGit(d.Path) {
-		if err := d.put(backup, d.Text, func() error { return nil }); err != nil {
+		if backup, err = d.keep(name); err != nil {
 			return "", fmt.Errorf("keep the text before: %w", err)
 		}
 	}
-	if err := d.put(d.Path, text, d.unchanged); err != nil {
+	err = kernel.Replace(d.Path, text, func(f *os.File) error {
+		if err := d.likeThis(f, d.stat.Mode().Perm()); err != nil {
+			return err
+		}
+		return d.unchanged()
+	})
+	if err != nil && backup != "" {
+		_ = os.Remove(backup) // It may hold secrets.
+	}
+	if err != nil {
 		return "", err
 	}
-	kept, err := OpenDocument(backup, d.Format)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", nil
-	case err == nil && bytes.Equal(kept.Text, text):
-		return "", os.Remove(backup)
+	if kept, st, err := readFile(name, true); err == nil && isBackup(st) {
+		if !bytes.Equal(kept, text) {
+			return name, nil
+		}
+		return "", os.Remove(name)
 	}
 	return backup, nil
 }
 
+// keep writes the text into a backup. An older one of ours goes first; with a file of the user's own there is none.
+func (d Document) keep(name string) (string, error) {
+	if st, err := os.Lstat(name); err == nil && isBackup(st) {
+		if err := os.Remove(name); err != nil {
+			return "", err
+		}
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, backupMode)
+	if errors.Is(err, fs.ErrExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(d.Text)
+	if err = errors.Join(err, d.likeThis(f, backupMode), f.Close()); err != nil {
+		_ = os.Remove(name)
+		return "", err
+	}
+	return name, nil
+}
+
+// isBackup reports whether a file is a backup that we have made.
+func isBackup(st fs.FileInfo) bool {
+	return st.Mode() == backupMode && owner(st) == os.Geteuid()
+}
+
 // HasBackup reports whether a text before is kept.
 func (d Document) HasBackup() bool {
-	_, err := os.Lstat(d.Path + backupSuffix)
-	return err == nil
+	st, err := os.Lstat(d.Path + backupSuffix)
+	return err == nil && isBackup(st)
 }
 
 // inGit reports whether a file is in a git work tree.
@@ -152,28 +194,20 @@ func inGit(name string) bool {
 	return false
 }
 
-// put writes a file with the document's mode and owner. The file gets its name only if ready returns no error.
-func (d Document) put(name string, text []byte, ready func() error) error {
-	return kernel.Replace(name, text, func(f *os.File) error {
-		if sys, ok := d.stat.Sys().(*syscall.Stat_t); ok {
-			// This fails where the user is not in the file's group. With another group the same mode would give too much away.
-			if err := f.Chown(int(sys.Uid), int(sys.Gid)); err != nil {
-				return err
-			}
-		}
-		if err := f.Chmod(d.stat.Mode().Perm()); err != nil {
+// likeThis gives a new file the document's owner, and puts it on the disk.
+func (d Document) likeThis(f *os.File, mode fs.FileMode) error {
+	if sys, ok := d.stat.Sys().(*syscall.Stat_t); ok {
+		// This fails where the user is not in the file's group. With another group the same mode would give too much away.
+		if err := f.Chown(int(sys.Uid), int(sys.Gid)); err != nil {
 			return err
 		}
-		if err := f.Sync(); err != nil {
-			return err
-		}
-		return ready()
-	})
+	}
+	return errors.Join(f.Chmod(mode), f.Sync())
 }
 
 // unchanged checks once more, right before the new file takes the name.
 func (d Document) unchanged() error {
-	now, err := OpenDocument(d.Path, d.Format)
+	now, err := OpenDocument(d.Place)
 	if err != nil {
 		return err
 	}

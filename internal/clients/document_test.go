@@ -35,7 +35,7 @@ func read(t *testing.T, name string) string {
 func TestReplaceKeepsModeAndText(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o600, 0o644, 0o664} {
 		name := written(t, "old", mode)
-		d, err := OpenDocument(name, "")
+		d, err := OpenDocument(Place{Path: name, Format: JSON})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,12 +43,66 @@ func TestReplaceKeepsModeAndText(t *testing.T) {
 		if err != nil || read(t, name) != "new" || read(t, backup) != "old" {
 			t.Errorf("%v: %q, %q", err, read(t, name), read(t, backup))
 		}
-		for _, f := range []string{name, backup} {
+		for f, mode := range map[string]fs.FileMode{name: mode, backup: backupMode} {
 			if st, err := os.Stat(f); err != nil || st.Mode().Perm() != mode {
 				t.Errorf("%s has mode %v, %v", f, st.Mode(), err)
 			}
 		}
 		onlyThese(t, filepath.Dir(name), 2)
+	}
+}
+
+// A backup whose file could not be replaced may hold secrets: it goes.
+func TestReplaceFailsWithoutABackup(t *testing.T) {
+	name := written(t, "old", 0o600)
+	d, err := OpenDocument(Place{Path: name, Format: JSON})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if backup, err := d.Replace([]byte("new"), true); !errors.Is(err, ErrChanged) || backup != "" {
+		t.Errorf("%q, %v", backup, err)
+	}
+	onlyThese(t, filepath.Dir(name), 1)
+}
+
+// A file of the user's own that has the backup's name is neither overwritten nor removed, even if it holds the same.
+func TestReplaceLeavesAnotherBackup(t *testing.T) {
+	for _, own := range []string{"mine", "old"} {
+		name := written(t, "old", 0o600)
+		if err := os.WriteFile(name+backupSuffix, []byte(own), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range [][2]string{{"old", "new"}, {"new", "old"}} {
+			d, err := OpenDocument(Place{Path: name, Format: JSON})
+			if err != nil || string(d.Text) != change[0] || d.HasBackup() {
+				t.Fatalf("%q, %v", d.Text, err)
+			}
+			if backup, err := d.Replace([]byte(change[1]), change[0] == "old"); err != nil || backup != "" || read(t, name+backupSuffix) != own {
+				t.Errorf("%q, %v; it holds %q", backup, err, read(t, name+backupSuffix))
+			}
+		}
+	}
+}
+
+// Our own goes with the text that it holds, and is made anew for another.
+func TestReplaceRemovesItsBackup(t *testing.T) {
+	name := written(t, "old", 0o600)
+	for i, change := range []struct {
+		text string
+		keep bool
+		left int
+	}{{"new", true, 2}, {"old", false, 1}, {"new", true, 2}, {"newer", true, 2}, {"new", false, 1}} {
+		d, err := OpenDocument(Place{Path: name, Format: JSON})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Replace([]byte(change.text), change.keep); err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+		onlyThese(t, filepath.Dir(name), change.left)
 	}
 }
 
@@ -72,7 +126,7 @@ func TestReplaceOfAChangedFile(t *testing.T) {
 		},
 	} {
 		name := written(t, "old", 0o600)
-		d, err := OpenDocument(name, "")
+		d, err := OpenDocument(Place{Path: name, Format: JSON})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,17 +162,17 @@ func TestOpenDocumentRefuses(t *testing.T) {
 		name string
 		want error
 	}{{link, ErrLink}, {fifo, errKind}, {filepath.Dir(name), errKind}, {name + ".none", fs.ErrNotExist}} {
-		if _, err := OpenDocument(bad.name, ""); !errors.Is(err, bad.want) {
+		if _, err := OpenDocument(Place{Path: bad.name, Format: JSON}); !errors.Is(err, bad.want) {
 			t.Errorf("%s: %v", bad.name, err)
 		}
 	}
-	if _, err := OpenDocument(name, ""); err != nil {
+	if _, err := OpenDocument(Place{Path: name, Format: JSON}); err != nil {
 		t.Errorf("the control: %v", err)
 	}
 	if err := os.Link(name, twice); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenDocument(name, ""); err == nil {
+	if _, err := OpenDocument(Place{Path: name, Format: JSON}); err == nil {
 		t.Error("a file with two names was opened")
 	}
 }
@@ -129,20 +183,20 @@ func TestOpenDocumentOfAnotherUser(t *testing.T) {
 	if err := os.Chown(name, 1777, 1777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenDocument(name, ""); !errors.Is(err, errNotOwn) {
+	if _, err := OpenDocument(Place{Path: name, Format: JSON}); !errors.Is(err, errNotOwn) {
 		t.Errorf("%v", err)
 	}
 	if err := errors.Join(os.Chown(name, 0, 0), os.Chown(filepath.Dir(name), 1777, 1777)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenDocument(name, ""); err == nil {
+	if _, err := OpenDocument(Place{Path: name, Format: JSON}); err == nil {
 		t.Error("a file in another user's directory was opened")
 	}
 }
 
 func TestOpenDocumentClosedToWriting(t *testing.T) {
 	testkit.Need(t, testkit.User)
-	if _, err := OpenDocument(written(t, "{}", 0o400), ""); !errors.Is(err, fs.ErrPermission) {
+	if _, err := OpenDocument(Place{Path: written(t, "{}", 0o400), Format: JSON}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("%v", err)
 	}
 }

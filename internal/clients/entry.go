@@ -11,7 +11,9 @@ import (
 
 // entry is where the entry of one server stands in a configuration's text.
 type entry struct {
+	// keys lead to it from the top of the document; in a list the key is a number. name is the server's.
 	keys []string
+	name string
 	// command is the value of the member command, and args are the words of the member args. list is where args stands,
 	// brackets included; nil if there is no such member. With joined, all words stand in the list of the member command.
 	joined  bool
@@ -22,8 +24,6 @@ type entry struct {
 	// commandStart: head comes before their value and tail after it.
 	argsStart, commandStart int
 	head, tail              string
-	// env is what the entry adds to the environment.
-	env map[string]any
 	// err says why the entry cannot be changed.
 	err error
 }
@@ -63,16 +63,27 @@ func isTable(keys []string) bool {
 	return false
 }
 
-// others are the servers that are not started as processes in a form that is known.
+// maxNesting bounds the tables within tables in which servers are looked for.
+const maxNesting = 8
+
+// others is what else a configuration says.
 type others struct {
-	// remote are the names of those that are reached by network, and unread of those that do not say how they are started.
+	// remote are the names of the servers that are reached by network, and unread of those that do not say how they are started.
 	remote, unread []string
+	// projects are the directories in which Claude Code has worked.
+	projects []string
 }
+
+// ErrByHand says that a file is in a language that is not read.
+var ErrByHand = errors.New("it is YAML or XML, which is not rewritten: write mcp-tether run --name NAME -- in front of the command by hand")
 
 // entries finds the servers that are started as processes.
 func entries(text []byte, format Format) (found []entry, o others, err error) {
-	if format == TOML {
+	switch format {
+	case TOML:
 		return tomlEntries(text)
+	case foreign:
+		return nil, o, ErrByHand
 	}
 	root, err := jsonedit.Parse(text)
 	if err != nil {
@@ -83,7 +94,28 @@ func entries(text []byte, format Format) (found []entry, o others, err error) {
 	}
 	j := jsonReader{text: text}
 	j.walk(&root, nil, false)
+	if len(j.found)+len(j.remote)+len(j.unread) == 0 && isBareTable(&root) {
+		for i := range root.Members {
+			j.entry(&root.Members[i].Value, []string{root.Members[i].Name}, false)
+		}
+	}
+	for i := range root.Members {
+		if m := &root.Members[i]; m.Name == "projects" {
+			for k := range m.Value.Members {
+				j.projects = append(j.projects, m.Value.Members[k].Name)
+			}
+		}
+	}
 	return j.found, j.others, nil
+}
+
+// isBareTable reports whether a document is a table of servers itself, as of some plugins: each of its members is a server.
+func isBareTable(root *jsonedit.Node) bool {
+	return !slices.ContainsFunc(root.Members, func(m jsonedit.Member) bool {
+		return !slices.ContainsFunc(m.Value.Members, func(m jsonedit.Member) bool {
+			return (m.Name == "command" || isURL(m.Name)) && m.Value.Kind == jsonedit.String
+		})
+	})
 }
 
 // jsonReader collects the entries of JSON and its relatives.
@@ -102,9 +134,10 @@ func (j *jsonReader) walk(n *jsonedit.Node, keys []string, double bool) {
 	for i := range n.Members {
 		m := &n.Members[i]
 		below, double := slices.Concat(keys, []string{m.Name}), double || count[m.Name] > 1
+		open := len(keys) == 1 && keys[0] == openTable
 		switch {
-		case isTable(keys) && j.entry(&m.Value, below, double):
-		case isTable(keys) && (len(keys) > 1 || keys[0] != openTable):
+		case isTable(keys) && !(open && isSettings(&m.Value)) && j.entry(&m.Value, below, double):
+		case isTable(keys) && !open:
 			j.unread = append(j.unread, m.Name)
 		case m.Value.Kind == jsonedit.Object && len(below) < maxNesting:
 			j.walk(&m.Value, below, double)
@@ -112,45 +145,49 @@ func (j *jsonReader) walk(n *jsonedit.Node, keys []string, double bool) {
 	}
 }
 
+// isSettings reports whether an object in a table that holds more than servers is none: what it calls command or url is an object, as
+// where servers have these names.
+func isSettings(n *jsonedit.Node) bool {
+	return slices.ContainsFunc(n.Members, func(m jsonedit.Member) bool {
+		return (m.Name == "command" || isURL(m.Name)) && m.Value.Kind == jsonedit.Object
+	})
+}
+
+// isURL reports whether a member gives the address of a server that is reached by network.
+func isURL(name string) bool { return name == "url" || name == "httpUrl" || name == "serverUrl" }
+
 // entry reads the members of one server. It reports whether n is one.
 func (j *jsonReader) entry(n *jsonedit.Node, keys []string, double bool) bool {
-	e := entry{keys: keys}
-	if double {
-		e.err = errDouble
-	}
-	var command, args, url *jsonedit.Member
+	e := entry{keys: keys, name: keys[len(keys)-1]}
+	members := map[string]*jsonedit.Member{}
+	remote := false
 	for i := range n.Members {
-		switch m := &n.Members[i]; m.Name {
-		case "command":
-			if command != nil {
-				e.err = errDouble
-			}
-			command = m
-		case "args":
-			if args != nil {
-				e.err = errDouble
-			}
-			args = m
-		case "url", "httpUrl", "serverUrl":
-			url = m
-		}
+		m := &n.Members[i]
+		double = double || (m.Name == "command" || m.Name == "args") && members[m.Name] != nil
+		remote = remote || isURL(m.Name)
+		members[m.Name] = m
 	}
-	if command == nil {
-		if url != nil {
-			j.remote = append(j.remote, keys[len(keys)-1])
-		}
-		return url != nil
+	command, args := members["command"], members["args"]
+	switch {
+	case command == nil && remote:
+		j.remote = append(j.remote, e.name)
+		return true
+	case command == nil:
+		return false
 	}
 	if e.joined = args == nil && len(command.Value.Items) > 0 && command.Value.Items[0].Text != ""; e.joined {
-		e.setArgs(command)
+		args = command
 	} else {
 		e.setCommand(j.text, command)
 	}
 	if args != nil {
 		e.setArgs(args)
 	}
-	if e.joined && e.err == nil {
+	if e.joined && len(e.args) > 0 {
 		e.command, e.args = e.args[0], e.args[1:]
+	}
+	if double {
+		e.err = errDouble
 	}
 	j.found = append(j.found, e)
 	return true
@@ -177,7 +214,7 @@ func (e *entry) setArgs(m *jsonedit.Member) {
 	for _, item := range m.Value.Items {
 		if item.Kind != jsonedit.String {
 			e.err = errForm
-			return
+			continue
 		}
 		e.args = append(e.args, word{span{item.Start, item.End}, item.Text})
 	}

@@ -3,6 +3,8 @@ package clients
 import (
 	"bytes"
 	"errors"
+	"slices"
+	"strconv"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -15,21 +17,28 @@ type tomlReader struct {
 	// may be written in parts.
 	byKeys map[string]int
 	found  []entry
+	// lists says how many tables a list has so far, by its name.
+	lists map[string]int
 	others
 }
 
 func tomlEntries(text []byte) ([]entry, others, error) {
 	bom := len(text) - len(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
-	t := tomlReader{text: text, byKeys: map[string]int{}}
+	t := tomlReader{text: text, byKeys: map[string]int{}, lists: map[string]int{}}
 	t.parser.Reset(text[bom:])
 	var table []string
 	for t.parser.NextExpression() {
 		e := t.parser.Expression()
 		switch e.Kind {
 		case unstable.Table:
-			table = t.keys(nil, e.Key())
+			table = t.inList(t.keys(nil, e.Key()))
 		case unstable.ArrayTable:
-			table = []string{""} // no table of servers has this name
+			if table = t.keys(nil, e.Key()); len(table) > 1 {
+				table = []string{""} // no table of servers has this name
+				break
+			}
+			t.lists[table[0]]++
+			table = t.inList(table)
 		case unstable.KeyValue:
 			t.line(table, e, bom, "\n")
 		}
@@ -44,6 +53,14 @@ func tomlEntries(text []byte) ([]entry, others, error) {
 		}
 	}
 	return found, t.others, nil
+}
+
+// inList puts the number of the latest table of a list behind the list's name.
+func (t *tomlReader) inList(keys []string) []string {
+	if n := t.lists[keys[0]]; n > 0 {
+		return slices.Insert(keys, 1, strconv.Itoa(n-1))
+	}
+	return keys
 }
 
 func (t *tomlReader) keys(above []string, it unstable.Iterator) []string {
@@ -91,6 +108,10 @@ func (t *tomlReader) line(table []string, kv *unstable.Node, bom int, between st
 		t.args(e, value, nameEnd, bom)
 	case "url":
 		t.remote = append(t.remote, keys[len(keys)-2])
+	case "name":
+		if t.lists[keys[0]] > 0 && value.Kind == unstable.String {
+			t.entry(keys[:len(keys)-1]).name = string(value.Data)
+		}
 	}
 }
 
@@ -114,7 +135,7 @@ func (t *tomlReader) entry(keys []string) *entry {
 	if !known {
 		i = len(t.found)
 		t.byKeys[name] = i
-		t.found = append(t.found, entry{keys: keys})
+		t.found = append(t.found, entry{keys: keys, name: keys[len(keys)-1]})
 	}
 	return &t.found[i]
 }

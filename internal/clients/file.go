@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
-	"time"
+	"syscall"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -20,16 +21,13 @@ import (
 // projectFile is where Claude Code keeps the servers of one project, relative to the project's directory.
 const projectFile = ".mcp.json"
 
-// Bounds of one configuration file and of all together, in bytes. Claude Code's file grows with use.
-const (
-	maxFile = 8 << 20
-	maxAll  = 16 << 20
-)
+// maxFile bounds one configuration file, in bytes. Claude Code's grows with use.
+const maxFile = 8 << 20
 
 // Format is the language of a configuration file.
 type Format string
 
-// The formats. JSON is read with comments, trailing commas and whatever else JSON5 allows: most clients do.
+// The formats. JSON is read with comments, trailing commas and what else clients allow.
 const (
 	JSON Format = "json"
 	TOML Format = "toml"
@@ -37,42 +35,52 @@ const (
 	foreign Format = "foreign"
 )
 
+// Server is one MCP server that a gateway starts as a process, as the configuration file has it.
+type Server struct {
+	Name, Command string
+	Args          []string
+}
+
 // File is one configuration file as it was read.
 type File struct {
-	Path   string
-	Format Format
 	// UID is the user for whose processes the file speaks. AnyUser says that the user of the pass named the file, so it
 	// speaks for the processes of every user.
 	UID     int
 	AnyUser bool
-	// Servers are those that the file starts as processes, in the order of their keys.
+	// Servers are those that the file starts as processes.
 	Servers []Server
 	// projects are the directories in which Claude Code has worked.
 	projects []string
 }
 
 // Known reads the files of the known gateways below the given home directories, and those of the projects that they
-// name. They speak for the user that reads them, whichever user has written them. It passes over files that are missing
+// name: the same that wrap changes. They speak for the user that reads them, whichever user has written them. It passes over files that are missing
 // or closed to us, and calls warn for others that cannot be read.
-func Known(homes []string, warn func(error)) []File {
-	var out []File
-	r := &reader{left: maxAll, seen: map[fileID]bool{}, timeout: fileTimeout}
+func Known(homes []string, warn func(error)) (out []File) {
+	var seen []fs.FileInfo
+	add := func(name string) (f File) {
+		text, st, err := readFile(name, false)
+		again := func(other fs.FileInfo) bool { return os.SameFile(st, other) }
+		switch {
+		case err == nil && slices.ContainsFunc(seen, again):
+			return f
+		case err == nil:
+			seen = append(seen, st)
+			f, err = readServers(text, formatOf(name))
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
+			return f
+		}
+		if err != nil {
+			warn(fmt.Errorf("read configuration %s: %w", name, err))
+			return f
+		}
+		out = append(out, f)
+		return f
+	}
 	for _, home := range homes {
-		for _, name := range homeFiles(home) {
-			file, err := r.read(name)
-			switch {
-			case err == nil:
-				out = append(out, file)
-			case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errSeen):
-				warn(err)
-			}
-			for _, dir := range file.projects {
-				project, err := r.read(filepath.Join(dir, projectFile))
-				if err == nil {
-					out = append(out, project)
-				} else if errors.Is(err, ErrLate) {
-					warn(err)
-				}
+		for _, p := range Places(home) {
+			for _, dir := range add(p.Path).projects {
+				add(filepath.Join(dir, projectFile))
 			}
 		}
 	}
@@ -81,20 +89,24 @@ func Known(homes []string, warn func(error)) []File {
 
 // Named reads one file that the user named.
 func Named(name string) (File, error) {
-	r := &reader{left: maxFile, seen: map[fileID]bool{}, timeout: fileTimeout, named: true}
-	file, err := r.read(name)
-	file.AnyUser = true
-	return file, err
+	text, _, err := readFile(name, true)
+	if err != nil {
+		return File{}, fmt.Errorf("read configuration %s: %w", name, err)
+	}
+	f, err := readServers(text, formatOf(name))
+	if err != nil {
+		return File{}, fmt.Errorf("read configuration %s: %w", name, err)
+	}
+	f.AnyUser = true
+	return f, nil
 }
 
-// Homes are the home directories of the user: $HOME, the one in the machine's list of users, and further ones as named. A
-// directory of another user is passed over: sudo keeps the variable, and root has no business there. warn gets an error
-// for each directory that does not answer in time.
-func Homes(further []string, warn func(error)) []string {
-	var out []string
-	candidates := further
+// Homes are the home directories of the user: $HOME, and the one in the machine's list of users. A directory of another user is
+// passed over: sudo keeps the variable, and root has no business there.
+func Homes() (out []string) {
+	var candidates []string
 	if h, err := os.UserHomeDir(); err == nil {
-		candidates = append([]string{h}, candidates...)
+		candidates = append(candidates, h)
 	}
 	if u, err := user.Current(); err == nil {
 		candidates = append(candidates, u.HomeDir)
@@ -103,58 +115,65 @@ func Homes(further []string, warn func(error)) []string {
 		if h = filepath.Clean(h); !filepath.IsAbs(h) || h == "/" || slices.Contains(out, h) {
 			continue
 		}
-		own, err := ownDir(h)
-		if err != nil {
-			warn(err)
-		}
-		if own {
+		if st, err := os.Stat(h); err == nil && st.IsDir() && owner(st) == os.Getuid() {
 			out = append(out, h)
 		}
 	}
 	return out
 }
 
-// reader reads configuration files, each only once, and no more than left in all.
-type reader struct {
-	left    int64 // bytes
-	seen    map[fileID]bool
-	timeout time.Duration // with the next file
-	// named says that the user named the file, so it may belong to any user.
-	named bool
+// owner is the user that a file belongs to.
+func owner(st fs.FileInfo) int {
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		return int(sys.Uid)
+	}
+	return -1
 }
-
-// fileID identifies a file, whatever names it has.
-type fileID struct{ dev, ino uint64 }
-
-// How long a file may keep its reader waiting, and the least time that is left to a file after others did not answer.
-const (
-	fileTimeout    = time.Second
-	minFileTimeout = 10 * time.Millisecond
-)
-
-// ErrLate says that a file could not be read in time: its file system does not answer.
-var ErrLate = errors.New("it did not answer in time")
 
 // Why a file is not read.
 var (
-	errSeen     = errors.New("read under another name already")
 	errKind     = errors.New("not a regular file")
 	errTooLarge = errors.New("too large")
 	errNotOwn   = errors.New("it belongs to another user")
 )
 
-// read reads one file. The error names it.
-func (r *reader) read(name string) (File, error) {
-	text, err := r.readRegular(name)
+// readFile reads a regular file that is not too large. It follows links, because people keep their settings in other places, and
+// waits for no writer of a FIFO. Root reads nothing but what root has written, or named.
+func readFile(name string, named bool) ([]byte, fs.FileInfo, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
-		return File{}, fmt.Errorf("read configuration %s: %w", name, err)
+		return nil, nil, withoutName(err)
 	}
-	f := File{Path: name, Format: formatOf(name), UID: os.Getuid()}
-	doc, err := parse(text, f.Format)
+	defer f.Close()
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, nil, withoutName(err)
+	case !st.Mode().IsRegular():
+		return nil, nil, errKind
+	case os.Getuid() == 0 && owner(st) != 0 && !named:
+		return nil, nil, errNotOwn
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if len(text) > maxFile {
+		err = errTooLarge
+	}
+	return text, st, err
+}
+
+// readServers reads the servers in a text.
+func readServers(text []byte, format Format) (File, error) {
+	f := File{UID: os.Getuid()}
+	found, o, err := entries(text, format)
 	if err != nil {
-		return File{}, fmt.Errorf("parse configuration %s: %w", name, err)
+		return f, err
 	}
-	f.Servers, f.projects = servers(doc, nil), projects(doc)
+	for i := range found {
+		if e := &found[i]; e.command.text != "" {
+			f.Servers = append(f.Servers, Server{Name: e.name, Command: e.command.text, Args: e.words()})
+		}
+	}
+	f.projects = slices.DeleteFunc(o.projects, func(dir string) bool { return !filepath.IsAbs(dir) })
 	return f, nil
 }
 

@@ -60,12 +60,17 @@ func TestKnown(t *testing.T) {
 		".codex/config.toml": codexTOML,
 		".claude.json": `{"mcpServers": {"user": {"command": "uvx", "args": ["mcp-server-git"]}},
 			"projects": {"$DIR/p": {"mcpServers": {"local": {"command": "local-server"}}, "history": [1, "a", {"b": []}]}, "relative": {}}}`,
-		"p/.mcp.json": `{"mcpServers": {"project": {"type": "stdio", "command": "project-server", "args": []}}}`,
-		".config/Claude/claude_desktop_config.json":                     `{"mcpServers": {"desktop": {"command": "d"}}}`,
-		"Library/Application Support/Claude/claude_desktop_config.json": `{"mcpServers": {"mac": {"command": "m"}}}`,
-		".openclaw/openclaw.json":                                       `{"mcp": {"servers": {"claw": {"command": "c", "args": ["x"]}}}}`,
-		".gemini/settings.json":                                         `{"theme": "x", "mcpServers": {"gemini": {"command": "g", "timeout": 1}}}`,
-		".cursor/mcp.json":                                              `{"mcpServers": {"cursor": {"command": "npx", "args": ["cursor-mcp"]}}}`,
+		"p/.mcp.json":                                              `{"mcpServers": {"project": {"type": "stdio", "command": "project-server", "args": []}}}`,
+		".codex/work.config.toml":                                  "[mcp_servers.profile]\ncommand = \"of-work\"\n",
+		".config/Claude/claude_desktop_config.json":                `{"mcpServers": {"desktop": {"command": "d"}}}`,
+		".openclaw/openclaw.json":                                  `{"mcp": {"servers": {"claw": {"command": "c", "args": ["x"]}}}}`,
+		".gemini/settings.json":                                    `{"theme": "x", "mcpServers": {"gemini": {"command": "g", "timeout": 1}}}`,
+		".gemini/extensions/e/gemini-extension.json":               `{"name": "e", "mcpServers": {"extension": {"command": "e"}}}`,
+		".cursor/mcp.json":                                         `{"mcpServers": {"cursor": {"command": "npx", "args": ["cursor-mcp"]}}}`,
+		".config/Code/User/profiles/-7a1b/mcp.json":                `{"servers": {"of-profile": {"command": "vp"}}}`,
+		".config/VSCodium/User/mcp.json":                           `{"servers": {"codium": {"command": "vc"}}}`,
+		".var/app/com.visualstudio.code/config/Code/User/mcp.json": `{"servers": {"flat": {"command": "vf"}}}`,
+		".vibe/config.toml":                                        "[[mcp_servers]]\nname = \"first\"\ncommand = \"v1\"\n[[mcp_servers]]\nname = \"second\"\ncommand = \"v2\"\nargs = [\"x\"]\n[mcp_servers.env]\ncommand = \"none\"\n",
 		".config/Code/User/mcp.json": `{
 			// VS Code writes comments
 			"inputs": [{"id": "key", "type": "promptString",},],
@@ -76,7 +81,7 @@ func TestKnown(t *testing.T) {
 	got := lines(Known([]string{home, "/nonexistent"}, func(err error) { warnings = append(warnings, err) })...)
 	want := []string{
 		"files: npx -y @scope/files", "with space: /opt/server", "user: uvx mcp-server-git", "local: local-server",
-		"project: project-server", "desktop: d", "mac: m", "claw: c x", "gemini: g", "cursor: npx cursor-mcp",
+		"project: project-server", "desktop: d", "profile: of-work", "of-profile: vp", "codium: vc", "flat: vf", "extension: e", "first: v1", "second: v2 x", "claw: c x", "gemini: g", "cursor: npx cursor-mcp",
 		"code: v //no comment /* neither */ a,]",
 	}
 	for _, w := range want {
@@ -127,10 +132,11 @@ func TestOddShapes(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "c", "args": "text"}}}`:       {"a: c"},
 		`{"mcpServers": {"a": {"command": "c", "args": [1, "x", {}]}}}`: {"a: c x"},
 		`{"mcp": {"a": {"command": ["c", "x"]}, "b": {"command": []}}}`: {"a: c x"},
-		`{"mcp": {"servers": {"a": {"command": "c"}}}}`:                 {"a: c"},
-		`{"amp.mcpServers": {"a": {"command": "c"}}}`:                   {"a: c"},
-		`{"projects": {"/p": {"mcpServers": {"a": {"command": "c"}}}}}`: {"a: c"},
-		"\ufeff" + `{"mcpServers": {"a": {"command": "c"}}}`:            {"a: c"},
+		`{"mcp": {"servers": {"url": {"command": "c"}, "command": {"command": "d"}}}}`:                 {"url: c", "command: d"},
+		`{"mcp": {"servers": {"a": {"command": "c"}}}}`:                                                {"a: c"},
+		`{"amp.mcpServers": {"a": {"command": "c"}}}`:                                                  {"a: c"},
+		`{"projects": {"/p": {"mcpServers": {"a": {"command": "c"}}}}}`:                                {"a: c"},
+		"\ufeff" + `{"mcpServers": {"a": {"command": "c"}}}`:                                           {"a: c"},
 		strings.Repeat(`{"n":`, 12) + `{"servers":{"deep":{"command":"c"}}}` + strings.Repeat("}", 12): {},
 	} {
 		dir := write(t, map[string]string{"c.json": text})
@@ -165,39 +171,18 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// What a file says is kept as it stands, with the keys that lead to it.
-func TestEntriesAreKeptAsTheyStand(t *testing.T) {
-	dir := write(t, map[string]string{
-		"c.toml": codexTOML,
-		"c.json": `{"projects": {"/p": {"mcpServers": {"a": {"command": "mcp-tether", "args": ["run", "--", "b", ""], "env": {"K": "v=1"}}}}}}`,
-		"c2.json": `{"servers": {
-			// comments
-			"args": {"command": "c", "args": [1, "x"]}, "env": {"command": "c", "env": {"A": "a", "B": 2}},
-			"text": {"command": "c", "args": "x"}, "list": {"command": "c", "env": []}, "null": {"command": "c", "args": null, "env": null},
-		}}`,
+// What clients follow is followed: a variable that names the directory of the files.
+func TestKnownFollowsVariables(t *testing.T) {
+	home := write(t, map[string]string{
+		".codex/config.toml": "[mcp_servers.old]\ncommand = \"old\"\n", "codex/config.toml": "[mcp_servers.new]\ncommand = \"new\"\n",
+		"codex/p.config.toml": "[mcp_servers.profile]\ncommand = \"p\"\n", "claude/.claude.json": `{"mcpServers": {"c": {"command": "c"}}}`,
+		"claude/plugins/cache/m/p/1/.mcp.json": `{"mcpServers": {"plugin": {"command": "q"}}}`,
 	})
-	for name, want := range map[string]File{
-		"c.toml": {Format: TOML, Servers: []Server{
-			{Name: "files", Keys: []string{"mcp_servers", "files"}, Command: "npx", Args: []string{"-y", "@scope/files"}, Env: map[string]string{"TOKEN": "t"}},
-			{Name: "with space", Keys: []string{"mcp_servers", "with space"}, Command: "/opt/server"},
-		}},
-		"c.json": {Format: JSON, Servers: []Server{{
-			Name: "a", Keys: []string{"projects", "/p", "mcpServers", "a"}, Command: "mcp-tether", Args: []string{"run", "--", "b", ""}, Env: map[string]string{"K": "v=1"},
-		}}},
-		"c2.json": {Format: JSON, Servers: []Server{
-			{Name: "args", Keys: []string{"servers", "args"}, Command: "c", Args: []string{"x"}, Partial: true},
-			{Name: "env", Keys: []string{"servers", "env"}, Command: "c", Env: map[string]string{"A": "a"}, Partial: true},
-			{Name: "list", Keys: []string{"servers", "list"}, Command: "c", Partial: true},
-			{Name: "null", Keys: []string{"servers", "null"}, Command: "c"},
-			{Name: "text", Keys: []string{"servers", "text"}, Command: "c", Partial: true},
-		}},
-	} {
-		want.Path, want.UID, want.AnyUser = filepath.Join(dir, name), os.Getuid(), true
-		got, err := Named(want.Path)
-		got.projects = nil
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %v\n got %+v\nwant %+v", name, err, got, want)
-		}
+	t.Setenv("CODEX_HOME", home+"/codex")
+	t.Setenv("CLAUDE_CONFIG_DIR", home+"/claude")
+	got := lines(Known([]string{home}, func(err error) { t.Error(err) })...)
+	if want := []string{"new: new", "profile: p", "c: c", "plugin: q"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"mcp-tether/internal/argv"
 )
 
 // Matcher recognises the command lines of MCP servers. A match proves nothing: it says which processes to examine.
@@ -23,12 +25,6 @@ type known struct {
 	anyUser bool
 	// pkg is the package that a package runner fetches, without version; "" for other commands.
 	pkg string
-	// script is what a runner of scripts runs, with its arguments: "server.py" of "uv run server.py"; nil for others. event is
-	// the script of a project that a package manager runs; "" for others.
-	script []string
-	event  string
-	// dir is the directory that the command names for a script; "" where it names none.
-	dir string
 }
 
 // NewMatcher prepares the comparison with the servers of the files. A command line that matches pattern is taken for a
@@ -40,9 +36,6 @@ func NewMatcher(files []File, pattern *regexp.Regexp) *Matcher {
 			k := known{name: f.Servers[i].Name, uid: f.UID, anyUser: f.AnyUser}
 			k.command, k.args = f.Servers[i].unwrapped()
 			k.pkg = PackageOf(k.command, k.args)
-			if k.script, k.dir = scriptOf(k.command, k.args); k.script == nil {
-				k.event, k.dir = projectScript(k.command, k.args)
-			}
 			m.servers = append(m.servers, k)
 		}
 	}
@@ -53,18 +46,14 @@ func NewMatcher(files []File, pattern *regexp.Regexp) *Matcher {
 type Running struct {
 	UID  int
 	Args []string
-	// Dir gives its working directory, "" where that cannot be read. It is asked only if that matters.
-	Dir func() string
-	// Script is the package manager's script that it is a part of, and Project the directory of the project; "" for none.
-	Script, Project string
 }
 
-// Match reports whether a process runs a known server, or is a part of its script, and gives the server's name. A configuration
+// Match reports whether a process runs a known server, and gives the server's name. A configuration
 // speaks for the processes of its owner only.
 func (m *Matcher) Match(p Running) (name string, ok bool) {
 	for i := range m.servers {
 		k := &m.servers[i]
-		if (k.anyUser || k.uid == p.UID) && (k.matches(&p, p.Args) || k.matches(&p, untitled(p.Args))) {
+		if (k.anyUser || k.uid == p.UID) && (k.matches(p.Args) || k.matches(untitled(p.Args))) {
 			return k.name, true
 		}
 	}
@@ -91,15 +80,10 @@ func Mentions(launcher, server []string) bool {
 	})
 }
 
-// matches compares a process, and its command line, with the server.
-func (k *known) matches(p *Running, args []string) bool {
-	switch {
-	case k.event != "" && k.event == p.Script && k.dir == p.Project:
-		return true
-	case len(args) == 0:
+// matches compares a command line with the server.
+func (k *known) matches(args []string) bool {
+	if len(args) == 0 {
 		return false
-	case k.script != nil && k.runsScript(args) && (k.dir == "" || path.IsAbs(k.script[0]) || k.dir == p.Dir()):
-		return true
 	}
 	if k.pkg == "" {
 		return k.same(args)
@@ -138,17 +122,6 @@ func untitled(args []string) []string {
 	return args
 }
 
-// runsScript reports whether an interpreter, or the runner itself, runs the configured script, with its arguments last.
-func (k *known) runsScript(args []string) bool {
-	n := len(args) - len(k.script)
-	if n < 1 || !slices.Equal(args[n:], k.script) {
-		return false
-	}
-	base := path.Base(args[0])
-	_, runner := runners[base]
-	return runner || isInterpreter(base) || isScriptTool(base)
-}
-
 // isProgram reports whether a word is the program that the package installs: "server-x" or "mcp-server-x".
 func (k *known) isProgram(w string) bool {
 	base, name := path.Base(k.pkg), path.Base(w)
@@ -167,4 +140,16 @@ func (k *known) same(args []string) bool {
 	}
 	tail := args[len(args)-len(want):]
 	return path.Base(tail[0]) == path.Base(want[0]) && slices.Equal(tail[1:], want[1:])
+}
+
+// unwrapped is the command line that runs in the end: the words after "mcp-tether run" and its flags, if the entry
+// begins so.
+func (s *Server) unwrapped() (command string, args []string) {
+	if path.Base(s.Command) != Program || len(s.Args) == 0 || s.Args[0] != "run" {
+		return s.Command, s.Args
+	}
+	if n := 1 + argv.CommandAt(s.Args[1:]); n < len(s.Args) {
+		return s.Args[n], s.Args[n+1:]
+	}
+	return s.Command, s.Args
 }

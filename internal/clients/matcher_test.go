@@ -2,7 +2,6 @@ package clients
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -176,79 +175,4 @@ func FuzzMatch(f *testing.F) {
 		m.Match(Running{Args: strings.Split(running, " ")})
 		m.Match(Running{Args: []string{running}})
 	})
-}
-
-// A script is recognised by its name and arguments, whether the runner is left or only the process that it started. npm
-// pads its title with zero bytes.
-func TestMatchScripts(t *testing.T) {
-	for _, c := range []struct {
-		configured, seen []string
-		want             bool
-	}{
-		{[]string{"uv", "run", "server.py", "--directory", "/data"}, []string{"python3", "server.py", "--directory", "/data"}, true},
-		{[]string{"uv", "run", "server.py", "-v"}, []string{"/srv/x/.venv/bin/python3", "server.py"}, false},
-		{[]string{"uv", "run", "server.py"}, []string{"/usr/bin/vim", "server.py"}, false},
-		{[]string{"npx", "tsx", "x.ts"}, []string{"npm exec tsx x.ts"}, true},
-		{[]string{"npx", "tsx", "x.ts"}, []string{"node", "--import", "file:///n/tsx/loader.mjs", "x.ts"}, true},
-		{[]string{"npm", "run", "start"}, []string{"npm run start", "", "", ""}, true},
-		{[]string{"/opt/My Server"}, []string{"/opt/My Server"}, true},
-		{[]string{"uv", "run", "server.py"}, []string{""}, false},
-	} {
-		m := NewMatcher([]File{{AnyUser: true, Servers: []Server{{Name: "s", Command: c.configured[0], Args: c.configured[1:]}}}}, nil)
-		if _, got := m.Match(Running{Args: c.seen}); got != c.want {
-			t.Errorf("configured %q, seen %q: %v", c.configured, c.seen, got)
-		}
-	}
-}
-
-// Where a runner is told the directory, the same script of another one is no server, nor one whose directory cannot be read. A
-// relative directory says nothing. The runner's own command line needs no directory. Seen to take any server.py for the configured one.
-func TestMatchScriptOfADirectory(t *testing.T) {
-	dirs := []string{"/srv/a", "/srv/b", "/", ""}
-	for _, c := range []struct {
-		configured, seen string
-		in               []string
-	}{
-		{"uv --directory /srv/a run server.py", "python3 server.py", dirs[:1]},
-		{"uv --directory=/srv/a/./ run server.py", "/srv/a/.venv/bin/python3 server.py", dirs[:1]},
-		{"uv run --project /p --directory /srv/a server.py", "python3 server.py", dirs[:1]},
-		{"uv --directory /srv/a run --project /p python server.py", "python3 server.py", dirs[:1]},
-		{"npm --prefix /srv/a exec tsx src/x.ts", "node --import /n/tsx/loader.mjs src/x.ts", dirs[:1]},
-		{"bun --cwd /srv/a run x.ts", "bun x.ts", dirs[:1]},
-		{"uv --directory . run server.py", "python3 server.py", nil},
-		{"uv --directory /srv/a run /srv/server.py", "python3 /srv/server.py", dirs},
-		{"uv --directory /srv/a run server.py", "uv --directory /srv/a run server.py", dirs},
-	} {
-		m := NewMatcher(configured("x", c.configured), nil)
-		for _, dir := range dirs {
-			p := Running{Args: strings.Fields(c.seen), Dir: func() string { return dir }}
-			if _, got := m.Match(p); got != slices.Contains(c.in, dir) {
-				t.Errorf("configured %q, seen %q in %q: %v", c.configured, c.seen, dir, got)
-			}
-		}
-	}
-}
-
-// A script of a project is known by its name and the project's directory, where both are configured.
-func TestMatchScriptOfAProject(t *testing.T) {
-	for line, want := range map[string]string{
-		"npm --prefix /srv/x run start": "start /srv/x", "npm run start --prefix=/srv/x/": "start /srv/x", "pnpm -C /srv/x start": "start /srv/x",
-		"/usr/bin/npm --prefix /srv/x run-script mcp -- --port 1": "mcp /srv/x", "pnpm --dir /srv/x run a:b": "a:b /srv/x",
-		"npm run start": "", "npm --prefix x run start": "", "npm --prefix /srv/x install": "", "npm --prefix /srv/x run": "", "node --prefix /srv/x run start": "",
-		"npm --prefix": "",
-	} {
-		words := strings.Fields(line)
-		m := NewMatcher([]File{{UID: 1000, Servers: []Server{{Name: "it", Command: words[0], Args: words[1:]}}}}, nil)
-		script, project, _ := strings.Cut(want, " ")
-		if name, ok := m.Match(Running{UID: 1000, Script: script, Project: project}); ok != (want != "") || ok && name != "it" {
-			t.Errorf("%s: %q, %v", line, name, ok)
-		}
-		for _, other := range []Running{
-			{UID: 1000, Script: script, Project: "/srv/y"}, {UID: 1000, Script: "build", Project: project}, {UID: 1001, Script: script, Project: project},
-		} {
-			if _, ok := m.Match(other); ok {
-				t.Errorf("%s is taken for %v", line, other)
-			}
-		}
-	}
 }

@@ -18,30 +18,18 @@ var valueFlags = []string{
 	"-p", "--package", "--from", "--with", "--python", "--registry", "--directory", "--project", "--prefix", "--dir", "--cwd", "-C",
 }
 
-// readLine calls visit for the words in the command line of a package runner that are neither flags nor values of flags, with
-// their places, until it returns false. dir is the directory that the flags so far name, "" for none.
-func readLine(args []string, visit func(i int, word string) bool) (dir string) {
+// wordsOf are the words in the command line of a package runner that are neither flags nor values of flags.
+func wordsOf(args []string) (words []string) {
 	for i := 0; i < len(args); i++ {
-		flag, value, attached := strings.Cut(args[i], "=")
-		if slices.Contains(valueFlags, flag) && !attached && i+1 < len(args) {
+		flag, _, attached := strings.Cut(args[i], "=")
+		switch {
+		case slices.Contains(valueFlags, flag) && !attached:
 			i++
-			value = args[i]
-		}
-		switch flag {
-		case "--directory", "--prefix", "--dir", "--cwd", "-C":
-			dir = path.Clean(value)
-		case "--project":
-			// In "uv --directory /x --project /y run" names are relative to /x.
-			if dir == "" {
-				dir = path.Clean(value)
-			}
-		default:
-			if !strings.HasPrefix(flag, "-") && !visit(i, args[i]) {
-				return dir
-			}
+		case !strings.HasPrefix(flag, "-"):
+			words = append(words, args[i])
 		}
 	}
-	return dir
+	return words
 }
 
 // IsRunner reports whether a command is a package runner.
@@ -56,7 +44,7 @@ func PackageOf(command string, args []string) string {
 	if !ok {
 		return ""
 	}
-	words, _ := wordsOf(args)
+	words := wordsOf(args)
 	if len(verbs) > 0 {
 		n := slices.IndexFunc(verbs, func(v string) bool { return startsWith(words, strings.Fields(v)) })
 		if n < 0 {
@@ -70,69 +58,8 @@ func PackageOf(command string, args []string) string {
 	return withoutVersion(words[0])
 }
 
-// wordsOf are all words of readLine.
-func wordsOf(args []string) (words []string, dir string) {
-	dir = readLine(args, func(_ int, word string) bool {
-		words = append(words, word)
-		return true
-	})
-	return words, dir
-}
-
 func startsWith(words, first []string) bool {
 	return len(words) >= len(first) && slices.Equal(words[:len(first)], first)
-}
-
-// scriptOf is the script, with its arguments, in the command line of a runner that runs scripts: "uv run server.py", "npx tsx
-// server.ts". It is nil for other commands. dir is the directory that the runner names for it, "" for none. A relative one says as
-// little as the script's name, so there is no script then.
-func scriptOf(command string, args []string) (script []string, dir string) {
-	if !IsRunner(command) {
-		return nil, ""
-	}
-	dir = readLine(args, func(i int, word string) bool {
-		if isScript(word) {
-			script = args[i:]
-		}
-		return word == "run" || word == "exec" || isScriptTool(word) || isInterpreter(word)
-	})
-	if dir != "" && !path.IsAbs(dir) {
-		return nil, ""
-	}
-	return script, dir
-}
-
-// projectScript is the script of a project that a package manager runs, and the directory of the project. For "npm
-// --prefix /x run start" these are "start" and "/x". Both are "" for other commands, and where the directory is not
-// named.
-func projectScript(command string, args []string) (script, project string) {
-	switch path.Base(command) {
-	case "npm", "pnpm":
-	default:
-		return "", ""
-	}
-	words, project := wordsOf(args)
-	switch {
-	case !path.IsAbs(project) || len(words) == 0:
-		return "", ""
-	case words[0] == "start" || words[0] == "test":
-		return words[0], project
-	case len(words) > 1 && (words[0] == "run" || words[0] == "run-script"):
-		return words[1], project
-	}
-	return "", ""
-}
-
-// isScriptTool reports whether a program runs a script of TypeScript.
-func isScriptTool(name string) bool { return name == "tsx" || name == "ts-node" }
-
-// isScript reports whether a word is the name of a script.
-func isScript(w string) bool {
-	switch path.Ext(w) {
-	case ".ts", ".js", ".py", ".mjs", ".mts", ".cjs":
-		return true
-	}
-	return false
 }
 
 // isTool reports whether a word after a package runner names no server: a script, or a tool that runs one.
@@ -177,4 +104,22 @@ func firstWord(args []string) string {
 		}
 	}
 	return ""
+}
+
+// ProgramOf is the name of the program in a command line that is not empty. An interpreter may run it.
+func ProgramOf(args []string) string {
+	name := path.Base(args[0])
+	if isInterpreter(name) {
+		name = path.Base(firstWord(args[1:]))
+	}
+	return strings.ToLower(strings.TrimSuffix(name, path.Ext(name)))
+}
+
+// RunsContainer reports whether a command line runs a container as a client of an engine. The container is no child of it.
+func RunsContainer(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	base := path.Base(args[0])
+	return (base == "docker" || base == "podman") && slices.Contains(args[1:], "run")
 }

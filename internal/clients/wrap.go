@@ -2,12 +2,15 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -17,8 +20,8 @@ import (
 // Program is the name of this program in the configurations of clients.
 const Program = "mcp-tether"
 
-// Wrapping says how servers are to be started.
-type Wrapping struct {
+// Options say how servers are to be started.
+type Options struct {
 	// Path is the command that clients start: a path, or Program where that is found by name. "" leaves the command of
 	// servers that are wrapped already, and is Program for others.
 	Path string
@@ -26,9 +29,9 @@ type Wrapping struct {
 	PathIn func(dirs string) (string, error)
 	// Flags are those of run. Nil leaves the flags of servers that are wrapped already.
 	Flags []string
-	// Preset is the client whose preset is given to servers without flags, unless Flags are given. The zero Client has
-	// none.
-	Preset Client
+	// Lists are an organisation's. Force wraps also where they do not allow the new command.
+	Lists Lists
+	Force bool
 	// Unwrap takes the program away again.
 	Unwrap bool
 }
@@ -40,32 +43,25 @@ type Change struct {
 	Keys []string
 	// Wanted says that the server was chosen, Wrapped how its entry is now, and Edited whether that would be changed.
 	Wanted, Wrapped, Edited bool
-	// Preset says that the server gets the client's preset. Lost says what it would lose asleep, and so why it does not.
-	Preset bool
-	Lost   string
-	// Hunks are the lines that differ.
-	Hunks []Hunk
+	// Line is the command line that it has once it is wrapped; nil where it is left alone.
+	Line []string
 	// Err says why it is left alone.
 	Err error
 }
 
-// Rewritten is what Rewrite makes of a text.
-type Rewritten struct {
-	Text []byte
-	// Changes are about each server that is started as a process, in the order of the text.
-	Changes []Change
-	// Remote are the names of the servers that are reached by network, and Unread of those that do not say how they start.
-	Remote, Unread []string
+// Bare reports whether the server was chosen, and starts without this program although nothing keeps it from being wrapped.
+func (c *Change) Bare() bool {
+	return c.Wanted && !c.Wrapped && !errors.Is(c.Err, ErrIndirect) && !errors.Is(c.Err, ErrListed)
 }
 
-// Preset is how many servers get the client's preset.
-func (r Rewritten) Preset() (n int) {
-	for _, c := range r.Changes {
-		if c.Preset {
-			n++
-		}
-	}
-	return n
+// Plan is what is to become of a text.
+type Plan struct {
+	Text []byte
+	// Changes are about each server that is started as a process, in the order of the text, and Hunks the lines that differ.
+	Changes []Change
+	Hunks   []Hunk
+	// Remote are the names of the servers that are reached by network, and Unread of those that do not say how they start.
+	Remote, Unread []string
 }
 
 // Hunk is a run of lines before and after. Line is the number of the first one, from 1.
@@ -76,49 +72,44 @@ type Hunk struct {
 
 // Rewrite wraps or unwraps the servers that want chooses; it is asked once for each of Changes. Every byte that has nothing
 // to do with how these servers are started stays as it is.
-func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool) (Rewritten, error) {
+func Rewrite(text []byte, format Format, o Options, want func(name string) bool) (Plan, error) {
 	if !utf8.Valid(text) {
 		// Names are compared, and readers disagree on names that are not UTF-8.
-		return Rewritten{}, errNotUTF8
+		return Plan{}, errNotUTF8
 	}
-	found, o, err := entries(text, format)
+	found, other, err := entries(text, format)
 	if err != nil {
-		return Rewritten{}, err
+		return Plan{}, err
 	}
 	before, err := parse(text, format)
 	if err != nil {
-		return Rewritten{}, err
+		return Plan{}, err
 	}
-	r := Rewritten{Remote: o.remote, Unread: o.unread}
+	p := Plan{Remote: other.remote, Unread: other.unread}
 	var edits []edit
 	for i := range found {
 		e := &found[i]
-		c := Change{Name: e.keys[len(e.keys)-1], Keys: e.keys, Err: e.err, Wrapped: e.commandAt() > 0}
+		c := Change{Name: e.name, Keys: e.keys, Err: e.err, Wrapped: e.commandAt() > 0}
 		if c.Wanted = want(c.Name); c.Wanted && c.Err == nil {
-			e.env, _ = environment(lookup(before, e.keys)).(map[string]any)
-			mine := e.rewrite(text, w, &c)
-			inOrder(mine)
-			c.Edited, c.Hunks = len(mine) > 0, hunks(text, mine)
+			var mine []edit
+			mine, c.Line, c.Err = e.plan(text, environment(lookup(before, e.keys)), o)
+			c.Edited = len(mine) > 0
 			edits = append(edits, mine...)
 		}
-		r.Changes = append(r.Changes, c)
+		p.Changes = append(p.Changes, c)
 	}
-	inOrder(edits)
-	r.Text = apply(text, edits)
-	if err := meant(before, r.Text, format, r.Changes, w); err != nil {
-		return Rewritten{}, err // nothing would change
+	sort.SliceStable(edits, func(a, b int) bool { return edits[a].start < edits[b].start })
+	p.Text, p.Hunks = apply(text, edits), hunks(text, edits)
+	if err := verify(before, p.Text, format, p.Changes, o); err != nil {
+		return Plan{}, err // nothing would change
 	}
-	return r, nil
+	return p, nil
 }
 
 // edit puts new text in the place of old.
 type edit struct {
 	span
 	text string
-}
-
-func inOrder(edits []edit) {
-	sort.SliceStable(edits, func(a, b int) bool { return edits[a].start < edits[b].start })
 }
 
 func apply(text []byte, edits []edit) []byte {
@@ -166,68 +157,25 @@ func linesOf(text []byte) []string {
 	return all
 }
 
-// ErrIndirect says that an entry starts this program in a way of its own.
-var ErrIndirect = errors.New("it starts " + Program + " in a way of its own")
+// ErrIndirect says that an entry starts this program in a way of its own, or seems to.
+var ErrIndirect = errors.New("it names " + Program + " in a way of its own")
 
 // errNoCommand says that an entry starts this program, but no server.
 var errNoCommand = errors.New("it does not start as " + Program + " run and a command, so no server runs")
 
-// ownWay says why an entry that starts this program is left alone, unless it is wrapped. It is nil for an entry that
-// starts another program.
-func (e *entry) ownWay() error {
-	words := e.words()
-	direct := path.Base(e.command.text) == Program
-	switch {
-	case !direct && startsRun(words):
-		return ErrIndirect
-	case direct || PackageOf(e.command.text, words) == Program:
-		return errNoCommand
-	}
-	return nil
-}
+// errComments says that comments stand among the words that would go.
+var errComments = errors.New("there are comments among the words of " + Program + ": change it by hand")
 
-// namesProject reports whether the last of the words is a flag of a runner (uv, npm, pnpm, poetry, bun, docker compose) that is
-// followed by a directory or the name of a project.
-func namesProject(words []string) bool {
-	if len(words) == 0 {
+// namesUs reports whether this program is among the words of an entry, be it as a package with a version, or in a line for a shell.
+func (e *entry) namesUs() bool {
+	return slices.ContainsFunc(append(e.words(), e.command.text), func(word string) bool {
+		for part := range strings.FieldsSeq(word) {
+			if name, _, _ := strings.Cut(path.Base(strings.Trim(part, `"'`)), "@"); name == Program {
+				return true
+			}
+		}
 		return false
-	}
-	switch words[len(words)-1] {
-	case "--directory", "--project", "--prefix", "--dir", "--cwd", "-C", "--project-name", "--workspace", "--filter":
-		return true
-	case "-p": // of others it has no value
-		return slices.Contains(words, "compose")
-	}
-	return false
-}
-
-// takesLine reports whether a flag may be followed by a line for a shell: -lc of a shell, --call of npx.
-func takesLine(flag string) bool {
-	return flag == "--call" || flag == "--command" || strings.LastIndexByte(flag, '-') == 0 && strings.HasSuffix(flag, "c")
-}
-
-// startsRun reports whether this program is among the words, be it as a package with a version, and "run" and a command
-// follow. A line for a shell is one of the words, after a flag such as -lc. A directory of that name starts nothing.
-func startsRun(words []string) bool {
-	for i, w := range words {
-		if i > 0 && takesLine(words[i-1]) && startsRun(strings.Fields(w)) {
-			return true
-		}
-		if strings.HasPrefix(w, "-") || namesProject(words[:i]) {
-			continue
-		}
-		if name, _, _ := strings.Cut(path.Base(strings.Trim(w, `"'`)), "@"); name != Program {
-			continue
-		}
-		rest := words[i+1:]
-		if len(rest) > 0 && rest[0] == "--" { // of npm exec
-			rest = rest[1:]
-		}
-		if len(rest) > 0 && rest[0] == "run" && argv.CommandAt(rest[1:]) < len(rest)-1 {
-			return true
-		}
-	}
-	return false
+	})
 }
 
 // commandAt is the index in args of the command that a wrapped entry starts in the end; 0 where the entry is not wrapped.
@@ -249,59 +197,71 @@ func (e *entry) words() []string {
 	return words
 }
 
-// envName is the variable that gives the name, too.
-const envName = "MCP_TETHER_NAME"
-
-// rewrite gives the edits that an entry needs, and says in c what becomes of it.
-func (e *entry) rewrite(text []byte, w Wrapping, c *Change) []edit {
+// plan gives the edits that an entry needs and its command line once it is wrapped, or says why it is left alone. env is what the entry adds to the environment.
+func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, line []string, err error) {
 	at := e.commandAt()
-	if at == 0 {
-		c.Err = e.ownWay()
-	}
 	switch {
-	case c.Err != nil:
-		return nil
-	case w.Unwrap && at > 0:
-		return e.unwrap(text, at)
-	case w.Unwrap:
-		return nil
+	case at == 0 && path.Base(e.command.text) == Program:
+		return nil, nil, errNoCommand
+	case at == 0 && e.namesUs(), path.Base(e.started(at)[0]) == Program:
+		return nil, nil, ErrIndirect
+	case o.Unwrap && at > 0:
+		edits, err = e.unwrap(text, at)
+		return edits, nil, err
+	case o.Unwrap:
+		return nil, nil, nil
 	case at == 0 && strings.HasPrefix(e.command.text, "-"):
-		c.Err = errForm // run would take it for a flag
-		return nil
+		return nil, nil, errForm // run would take it for a flag
 	}
-	if dirs, own := e.env["PATH"].(string); own && at == 0 && w.Path == "" && w.PathIn != nil {
-		if w.Path, c.Err = w.PathIn(dirs); c.Err != nil {
-			return nil
+	if dirs, own := env["PATH"].(string); own && at == 0 && o.Path == "" && o.PathIn != nil {
+		if o.Path, err = o.PathIn(dirs); err != nil {
+			return nil, nil, err
 		}
 	}
-	var flags, name []string
+	var name []string
 	if at > 0 {
-		flags = e.words()[1:e.flagsEnd(at)]
-		name = argv.NameWords(flags)
-	}
-	if w.Flags == nil && len(flags) == len(name) {
-		w.Flags, c.Lost = w.Preset.preset(e.started(at))
-		c.Preset = w.Flags != nil
+		name = argv.NameWords(e.words()[1:e.flagsEnd(at)])
 	}
 	// A server that has no name gets its key for one, so that ps and stop speak of it as the user does.
-	if (at == 0 || w.Flags != nil) && argv.NameWords(w.Flags) == nil {
-		if name == nil && c.Name != "" && e.env[envName] == nil {
-			name = []string{"--name", c.Name}
+	if (at == 0 || o.Flags != nil) && argv.NameWords(o.Flags) == nil {
+		if name == nil && e.name != "" && env[argv.EnvName] == nil {
+			name = []string{"--name", e.name}
 		}
-		w.Flags = append(name[:len(name):len(name)], w.Flags...)
+		o.Flags = append(name[:len(name):len(name)], o.Flags...)
 	}
-	if at > 0 {
-		return e.rewrap(text, at, w)
+	line = e.line(at, o)
+	if err := o.Lists.judge(e.name, at > 0, e.started(at), line, o.Force); err != nil {
+		return nil, nil, err
 	}
-	return e.wrap(text, w)
+	if at == 0 {
+		return e.wrap(text, o), line, nil
+	}
+	edits, err = e.rewrap(text, at, o)
+	return edits, line, err
 }
 
 // started is the command line that an entry starts in the end.
-func (e *entry) started(at int) (command string, args []string) {
-	if at == 0 {
-		return e.command.text, e.words()
+func (e *entry) started(at int) []string {
+	if at > 0 {
+		return e.words()[at:]
 	}
-	return e.args[at].text, e.words()[at+1:]
+	return append([]string{e.command.text}, e.words()...)
+}
+
+// line is the command line of an entry once it is wrapped with these options.
+func (e *entry) line(at int, o Options) []string {
+	program, flags := cmp.Or(o.Path, Program), o.Flags
+	if at > 0 {
+		program = cmp.Or(o.Path, e.command.text)
+		if flags == nil {
+			flags = e.words()[1:e.flagsEnd(at)]
+		}
+	}
+	out := append([]string{program, "run"}, flags...)
+	if at > 0 && e.flagsEnd(at) < at || at == 0 && (e.joined || e.list != nil) {
+		out = append(out, "--")
+	}
+	return append(out, e.started(at)...)
 }
 
 // flagsEnd is where the flags of a wrapped entry end in args; they begin at 1.
@@ -314,13 +274,10 @@ func (e *entry) flagsEnd(at int) int {
 
 // wrap puts "mcp-tether run FLAGS --" in front. The command moves into the list as it is spelled, or is there already. An entry
 // without a list gets one without "--": so unwrap knows that there was none.
-func (e *entry) wrap(text []byte, w Wrapping) []edit {
-	program := w.Path
-	if program == "" {
-		program = Program
-	}
+func (e *entry) wrap(text []byte, o Options) []edit {
+	program := cmp.Or(o.Path, Program)
 	command := string(text[e.command.start:e.command.end])
-	words := append([]string{"run"}, w.Flags...)
+	words := append([]string{"run"}, o.Flags...)
 	if e.joined {
 		return []edit{{span{e.command.start, e.command.start}, quoteAll(append([]string{program}, append(words, "--")...))}}
 	}
@@ -338,95 +295,73 @@ func (e *entry) wrap(text []byte, w Wrapping) []edit {
 	return append(edits, edit{span{at, at}, list})
 }
 
-// unwrap undoes wrap, or what a user has written by hand. Comments stay.
-func (e *entry) unwrap(text []byte, at int) []edit {
+// unwrap undoes wrap, or what a user has written by hand.
+func (e *entry) unwrap(text []byte, at int) ([]edit, error) {
 	command := e.args[at]
 	if e.joined {
-		return []edit{{span{e.command.start, command.start}, e.comments(text, span{e.command.end, command.start})}}
+		if !onlySpace(text, e.command.end, e.args[0].start) || !e.plainUpTo(text, at) {
+			return nil, errComments
+		}
+		return []edit{{span{e.command.start, command.start}, ""}}, nil
 	}
 	edits := []edit{{e.command.span, string(text[command.start:command.end])}}
 	gone := span{e.args[0].start, command.end}
-	if at+1 < len(e.args) {
+	switch rest := text[command.end:e.list.end]; {
+	case at+1 < len(e.args):
 		gone.end = e.args[at+1].start
-	} else if e.args[at-1].text != "--" && e.argsStart < e.commandStart && e.addedList(text) {
-		return append(edits, edit{span{e.argsStart, e.commandStart}, ""})
-	} else if comma := e.commaAfter(text, at); comma > 0 {
-		gone.end = comma + 1 // an empty list has no comma
-	}
-	return append(edits, edit{gone, e.comments(text, gone)})
-}
-
-// commaAfter is where the comma after the last word stands; 0 where there is none.
-func (e *entry) commaAfter(text []byte, last int) int {
-	for at := e.args[last].end; at < e.list.end; at = max(at+1, commentEnd(text, at)) {
-		if text[at] == ',' {
-			return at
+	case e.args[at-1].text != "--" && e.argsStart < e.commandStart && onlySpace(text, e.list.start+1, gone.start) &&
+		onlySpace(text, gone.end, e.list.end-1) && onlySpace(text, e.list.end, e.commandStart):
+		gone = span{e.argsStart, e.commandStart} // wrap has added the list
+	default: // An empty list has no comma.
+		if trimmed := bytes.TrimLeft(rest, " \t\r\n"); trimmed[0] == ',' {
+			gone.end += len(rest) - len(trimmed) + 1
+		} else if trimmed[0] != ']' {
+			return nil, errComments
 		}
 	}
-	return 0
+	if !e.plainUpTo(text, at) || at+1 < len(e.args) && !onlySpace(text, command.end, e.args[at+1].start) {
+		return nil, errComments
+	}
+	return append(edits, edit{gone, ""}), nil
 }
 
-// comments are the comments in a part of the list.
-func (e *entry) comments(text []byte, in span) (kept string) {
-	for at := in.start; at < in.end; {
-		if end := commentEnd(text, at); end > 0 {
-			kept += string(text[at:end])
-			at = end
-			continue
-		}
-		at++
-		for _, w := range e.args {
-			if w.start == at-1 { // there are no comments in it
-				at = max(at, w.end)
-			}
+// plainUpTo reports whether nothing but commas and white space stands between the words up to one of them.
+func (e *entry) plainUpTo(text []byte, at int) bool {
+	for i := range at {
+		if !onlySpace(text, e.args[i].end, e.args[i+1].start) {
+			return false
 		}
 	}
-	return kept
+	return true
 }
 
-// commentEnd is the end of the comment that begins at a place outside words, and of the white space behind it; 0 where
-// none begins.
-func commentEnd(text []byte, at int) int {
-	if text[at] != '#' && text[at] != '/' {
-		return 0
-	}
-	end := lineEnd(text, at)
-	if bytes.HasPrefix(text[at:], []byte("/*")) {
-		end = min(len(text), at+2+bytes.Index(text[at+2:], []byte("*/"))+2)
-	}
-	for end < len(text) && text[end] <= ' ' {
-		end++
-	}
-	return end
-}
-
-// addedList reports whether nothing but a comma and white space stands between the list and the name of the command after
-// it, and no comment in the list.
-func (e *entry) addedList(text []byte) bool {
-	return len(bytes.Trim(text[e.list.end:e.commandStart], ", \t\r\n")) == 0 && e.comments(text, *e.list) == ""
+// onlySpace reports whether nothing but commas and white space stands between two places.
+func onlySpace(text []byte, from, to int) bool {
+	return len(bytes.Trim(text[from:to], ", \t\r\n")) == 0
 }
 
 // rewrap changes the flags and the path of a wrapped entry, where the user gave new ones.
-func (e *entry) rewrap(text []byte, at int, w Wrapping) []edit {
+func (e *entry) rewrap(text []byte, at int, o Options) ([]edit, error) {
 	var edits []edit
-	if w.Path != "" && w.Path != e.command.text {
-		edits = append(edits, edit{e.command.span, quote(w.Path)})
+	if o.Path != "" && o.Path != e.command.text {
+		edits = append(edits, edit{e.command.span, quote(o.Path)})
 	}
 	end := e.flagsEnd(at)
-	if w.Flags != nil && !slices.Equal(w.Flags, e.words()[1:end]) {
-		flags := strings.TrimSuffix(quoteAll(w.Flags), ", ")
-		switch {
-		case end == 1: // there were none
-			edits = append(edits, edit{span{e.args[0].end, e.args[0].end}, ", " + flags})
-		default:
-			gone := span{e.args[1].start, e.args[end-1].end}
-			if flags == "" {
-				gone.end = e.args[end].start
-			}
-			edits = append(edits, edit{gone, e.comments(text, gone) + flags})
-		}
+	if o.Flags == nil || slices.Equal(o.Flags, e.words()[1:end]) {
+		return edits, nil
 	}
-	return edits
+	if !e.plainUpTo(text, end) {
+		return nil, errComments
+	}
+	flags := strings.TrimSuffix(quoteAll(o.Flags), ", ")
+	if end == 1 { // there were none
+		return append(edits, edit{span{e.args[0].end, e.args[0].end}, ", " + flags}), nil
+	}
+	gone := span{e.args[1].start, e.args[end-1].end}
+	if flags == "" {
+		gone.end = e.args[end].start
+	}
+	return append(edits, edit{gone, flags}), nil
 }
 
 // quote writes a word as JSON and TOML both read it.
@@ -454,9 +389,9 @@ var errNotUTF8 = errors.New("it is not UTF-8 text; save it as UTF-8 and try agai
 // package.
 var errNotMeant = errors.New("the new text would not say what it should; please report this")
 
-// meant reads the new text as a client would. Each server must start what it started before, and the changed ones in
+// verify reads the new text as a client would. Each server must start what it started before, and the changed ones in
 // the way that was asked for.
-func meant(before map[string]any, out []byte, format Format, changes []Change, w Wrapping) error {
+func verify(before map[string]any, out []byte, format Format, changes []Change, o Options) error {
 	after, err := parse(out, format)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotMeant, err)
@@ -466,18 +401,18 @@ func meant(before map[string]any, out []byte, format Format, changes []Change, w
 		if a == nil && b == nil {
 			continue // an entry in a form that is left alone
 		}
-		if a == nil || b == nil || !sameServer(a, b) {
+		lineA, wrappedA := lineOf(a)
+		lineB, wrappedB := lineOf(b)
+		if !reflect.DeepEqual(lineA, lineB) || !c.Edited && wrappedA != wrappedB || c.Edited && wrappedB == o.Unwrap {
 			return fmt.Errorf("%w: server %s", errNotMeant, c.Name)
 		}
-		if wrapped := isWrapped(b); c.Edited && wrapped == w.Unwrap {
-			return fmt.Errorf("%w: server %s", errNotMeant, c.Name)
+		for _, table := range []map[string]any{a, b} {
+			delete(table, "command")
+			delete(table, "args")
 		}
-		delete(a, "command")
-		delete(a, "args")
-		delete(b, "command")
-		delete(b, "args")
 	}
-	if !equal(before, after) {
+	// NaN is no number, but equal to NaN here.
+	if fmt.Sprintf("%#v", before) != fmt.Sprintf("%#v", after) {
 		return fmt.Errorf("%w: something else differs", errNotMeant)
 	}
 	return nil
@@ -485,24 +420,56 @@ func meant(before map[string]any, out []byte, format Format, changes []Change, w
 
 // lookup follows keys to an entry.
 func lookup(doc map[string]any, keys []string) map[string]any {
+	at := any(doc)
 	for _, k := range keys {
-		doc, _ = doc[k].(map[string]any)
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[k]
+		case []any:
+			n, err := strconv.Atoi(k)
+			if err != nil || n < 0 || n >= len(v) {
+				return nil
+			}
+			at = v[n]
+		default:
+			return nil
+		}
 	}
-	return doc
+	table, _ := at.(map[string]any)
+	return table
 }
 
-func sameServer(a, b map[string]any) bool {
-	x, y := server(a), server(b)
-	commandA, argsA := x.unwrapped()
-	commandB, argsB := y.unwrapped()
-	return commandA == commandB && slices.Equal(argsA, argsB) && x.Partial == y.Partial
+// environment is what an entry adds to the environment; opencode has another name for it.
+func environment(entry map[string]any) map[string]any {
+	for _, name := range []string{"env", "environment"} {
+		if env, ok := entry[name].(map[string]any); ok {
+			return env
+		}
+	}
+	return nil
 }
 
-func isWrapped(entry map[string]any) bool {
-	s := server(entry)
-	command, _ := s.unwrapped()
-	return command != s.Command
+// lineOf is the command line that an entry starts in the end, with what is no text in it, and whether that is by way of this program.
+func lineOf(entry map[string]any) (line []any, wrapped bool) {
+	if joined, ok := entry["command"].([]any); ok {
+		line = joined
+	} else {
+		line = []any{entry["command"]}
+	}
+	switch args := entry["args"].(type) {
+	case nil:
+	case []any:
+		line = append(slices.Clip(line), args...)
+	default:
+		line = append(slices.Clip(line), args)
+	}
+	words := make([]string, len(line))
+	for i := range line {
+		words[i], _ = line[i].(string)
+	}
+	if len(words) < 3 || path.Base(words[0]) != Program || words[1] != "run" {
+		return line, false
+	}
+	n := 2 + argv.CommandAt(words[2:])
+	return line[min(n, len(line)):], n < len(line)
 }
-
-// equal compares two documents by how they print, because two values that are no number (NaN) must be equal as well.
-func equal(a, b map[string]any) bool { return fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b) }

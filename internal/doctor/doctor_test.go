@@ -123,6 +123,8 @@ func TestClients(t *testing.T) {
 	put(".config/zed/settings.json", `{"context_servers":{"e":{"command":"npx","args":["mcp-tether","run","z"]},"f":{"command":"mcp-tether","args":["run","z"]}}}`)
 	put(".openclaw/openclaw.json", `{"mcp":{"servers":{"g":{"command":"mcp-tether","args":["npx","z"]},"h":{"command":"x","args":["/src/mcp-tether"]}}}}`)
 	put(".claude.json", `{`)
+	put(".claude/plugins/cache/m/p/1.0/.mcp.json", `{"q":{"command":"npx","args":["y"]}}`)
+	put(".gemini/extensions/ext/gemini-extension.json", `{"name":"ext","mcpServers":{"p":{"command":"npx","args":["x"]}}}`)
 	target := put("dot/settings.json", `{"mcpServers":{"d":{"command":"x"}}}`)
 	if err := os.MkdirAll(filepath.Join(home, ".gemini"), 0o700); err != nil {
 		t.Fatal(err)
@@ -138,8 +140,11 @@ func TestClients(t *testing.T) {
 		"warn  clients    Codex: 1 of 2 servers not wrapped: a\n                 -> mcp-tether wrap codex\n",
 		"ok    clients    Cursor: 1 server, wrapped\n",
 		"ok    clients    Zed: 2 servers, all wrapped, or started by mcp-tether in a way of its own\n",
-		"warn  clients    OpenClaw: 2 of 2 servers not wrapped: g, h\n",
+		"warn  clients    OpenClaw: 1 of 2 servers not wrapped: g\n",
 		"warn  clients    Claude Code: ",
+		"warn  clients    Claude Code, " + home + "/.claude/plugins/cache/m/p/1.0/.mcp.json: 1 of 1 servers not wrapped: q\n",
+		"warn  clients    Gemini CLI, " + home + "/.gemini/extensions/ext/gemini-extension.json: 1 of 1 servers not wrapped: p\n",
+		"add the server to Gemini CLI by hand: \"command\": \"mcp-tether\", \"args\": [\"run\",\"--name\",\"p\",\"--\",\"npx\",\"x\"]\n",
 		"warn  clients    Gemini CLI: 1 of 1 servers not wrapped: d\n                 -> mcp-tether wrap " + target + "\n",
 	} {
 		if !strings.Contains(text.String(), want) {
@@ -180,7 +185,7 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
-	if c := Program(); c.State != Warn || !strings.Contains(c.Cure, "--absolute") {
+	if c := Program(); c.State != Warn || !strings.Contains(c.Cure, "wrap writes the whole path") {
 		t.Errorf("%+v", c)
 	}
 	own, err := os.Executable()

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -22,7 +24,7 @@ func Program() Check {
 	}
 	found, err := exec.LookPath(clients.Program)
 	if err != nil {
-		return poor(Warn, "program", "add "+filepath.Dir(own)+" to PATH, or use: mcp-tether wrap --absolute", "%s is not found by its name", own)
+		return poor(Warn, "program", "add "+filepath.Dir(own)+" to PATH; wrap writes the whole path until then", "%s is not found by its name", own)
 	}
 	a, errA := os.Stat(own)
 	b, errB := os.Stat(found)
@@ -80,11 +82,11 @@ func Clients() []Check {
 	}
 	var places []clients.Place
 	all := inTime(aboutClients, home, func() []Check {
-		found, err := clients.Here(home, nil)
+		found := clients.Places(home)
 		for _, file := range clients.InProject(home) {
 			found = append(found, clients.PlaceOf("", file))
 		}
-		if err != nil || len(found) == 0 {
+		if len(found) == 0 {
 			return []Check{poor(Warn, aboutClients, "mcp-tether wrap FILE, for a client that is not known", "no configuration of a known client below %s", home)}
 		}
 		places = found
@@ -94,52 +96,79 @@ func Clients() []Check {
 		return all
 	}
 	for _, p := range places {
-		all = append(all, inTime(aboutClients, p.Path, func() []Check { return []Check{client(p)} })...)
+		all = append(all, inTime(aboutClients, p.Path, func() []Check { return client(p) })...)
 	}
 	return all
 }
 
-func client(p clients.Place) Check {
+// client examines the servers in one file, and what keeps some from being wrapped.
+func client(p clients.Place) []Check {
 	cure, title := "mcp-tether wrap "+p.Client.Name, p.Client.Title
 	if title == "" {
 		cure, title = "mcp-tether wrap "+p.Path, "this project's "+p.Path
 	}
-	d, err := clients.OpenDocument(p.Path, p.Format)
+	if p.Bundled {
+		title += ", " + p.Path
+	}
+	d, err := clients.OpenDocument(p)
 	if errors.Is(err, clients.ErrLink) {
 		if to, lerr := filepath.EvalSymlinks(p.Path); lerr == nil {
-			cure = "mcp-tether wrap " + to
-			d, err = clients.OpenDocument(to, p.Format)
+			p.Path, cure = to, "mcp-tether wrap "+to
+			d, err = clients.OpenDocument(p)
 		}
 	}
-	if errors.Is(err, clients.ErrByHand) {
-		return poor(Warn, aboutClients, "write by hand: "+p.Client.ByHand(), "%s: %s: %v", title, p.Path, err)
+	var plan clients.Plan
+	if err == nil {
+		plan, err = d.Plan(clients.Options{}, func(string) bool { return true })
 	}
 	if err != nil {
-		return poor(Warn, aboutClients, "read that file", "%s: %s: %v", title, p.Path, err)
+		return []Check{poor(Warn, aboutClients, "read that file", "%s: %s: %v", title, p.Path, err)}
 	}
-	r, err := clients.Rewrite(d.Text, d.Format, clients.Wrapping{}, func(string) bool { return true })
-	if err != nil {
-		return poor(Warn, aboutClients, "read that file", "%s: %s: %v", title, p.Path, err)
-	}
-	var bare []string
-	how := "wrapped"
-	for _, c := range r.Changes {
-		switch {
+	var bare, own []string
+	var listed []Check
+	for i := range plan.Changes {
+		switch c := &plan.Changes[i]; {
+		case errors.Is(c.Err, clients.ErrListed):
+			listed = append(listed, poor(Warn, aboutClients, "ask who keeps the list (docs/wrap.md)", "%s: %s: %v", title, c.Name, c.Err))
 		case errors.Is(c.Err, clients.ErrIndirect):
-			how = "wrapped, or started by mcp-tether in a way of its own"
-		case !c.Wrapped:
-			bare = append(bare, c.Name)
+			own = append(own, c.Name)
+		case c.Bare():
+			if bare = append(bare, c.Name); p.Bundled {
+				cure = byHand(p.Client.Title, bare, c.Line)
+			}
 		}
 	}
-	c := good(aboutClients, "%s: %d servers, all %s", title, len(r.Changes), how)
+	return append([]Check{summary(title, cure, len(plan.Changes), bare, own, len(listed))}, listed...)
+}
+
+// byHand says how to wrap a server in a file that is written anew.
+func byHand(client string, names, line []string) string {
+	if len(line) == 0 {
+		return "disable what brings it, and add the server to " + client + " by hand, behind mcp-tether run"
+	}
+	words, _ := json.Marshal(line[1:]) // texts have no errors
+	return fmt.Sprintf("updates write this file anew: disable what brings %s, and add the server to %s by hand: \"command\": %q, \"args\": %s",
+		strings.Join(names, ", "), client, line[0], words)
+}
+
+// summary says how many servers of a file are wrapped.
+func summary(title, cure string, all int, bare, own []string, listed int) Check {
+	how, n := "wrapped", fmt.Sprintf("%d servers, all ", all)
+	if len(own) > 0 {
+		how = "wrapped, or started by mcp-tether in a way of its own"
+	}
+	if all == 1 {
+		n = "1 server, "
+	}
+	c := good(aboutClients, "%s: %s%s", title, n, how)
 	switch {
 	case len(bare) > 0:
-		c = poor(Warn, aboutClients, cure, "%s: %d of %d servers not wrapped: %s", title, len(bare), len(r.Changes), strings.Join(bare, ", "))
-	case len(r.Changes) == 0:
+		c = poor(Warn, aboutClients, cure, "%s: %d of %d servers not wrapped: %s", title, len(bare), all, strings.Join(bare, ", "))
+	case all == 0:
 		c = good(aboutClients, "%s: no servers that run as processes", title)
-	case len(r.Changes) == 1:
-		c = good(aboutClients, "%s: 1 server, %s", title, how)
+	case listed > 0:
+		c = good(aboutClients, "%s: %d of %d servers are wrapped or need not be", title, all-listed, all)
 	}
-	c.Servers, c.Bare = len(r.Changes), len(bare)
+	c.Servers, c.Bare = all-listed, len(bare)
 	return c
 }

@@ -90,7 +90,7 @@ func (f *front) whileWaking(now time.Time) {
 	c := &f.clock
 	switch {
 	case proc.IsDue(c.wakeBy, now):
-		f.wakeFailed(fmt.Sprintf("%s within %v (--wake-timeout)", f.relay.Lacks(), f.o.WakeTimeout))
+		f.wakeFailed(fmt.Sprintf("%s within %v", f.relay.Lacks(), f.o.WakeTimeout))
 	case proc.IsDue(c.rest.at, now) && c.rest.over(now, f.resting()):
 		f.onRelay(f.relay.Settled())
 	}

@@ -15,26 +15,6 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-func TestValidate(t *testing.T) {
-	good := Options{OnCrash: OnCrashEnd, Hibernate: time.Second, WakeTimeout: time.Second, MaxMessage: 1}
-	for name, c := range map[string]struct {
-		change func(o *Options)
-		says   string
-	}{
-		"good":       {func(*Options) {}, ""},
-		"no word":    {func(o *Options) { o.OnCrash = "" }, "--on-crash"},
-		"wrong word": {func(o *Options) { o.OnCrash = "again" }, "end, restart"},
-		"no time":    {func(o *Options) { o.WakeTimeout = 0 }, "--wake-timeout"},
-		"no room":    {func(o *Options) { o.MaxMessage = 0 }, "--max-message"},
-	} {
-		o := good
-		c.change(&o)
-		if err := o.Validate(); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // A backend that does not end is reminded, and then its anchor is killed. One that ends in time gets neither signal.
 func TestPress(t *testing.T) {
 	f, _, _ := withClient(t, falling)

@@ -1,7 +1,6 @@
 package front
 
 import (
-	"fmt"
 	"time"
 
 	"mcp-tether/internal/argv"
@@ -47,17 +46,4 @@ type Options struct {
 	Log                eventlog.Options
 	// History says that the session is written into the history of its user when it is over.
 	History bool
-}
-
-// Validate reports the first option that is not valid. What bounds a duration is checked elsewhere.
-func (o Options) Validate() error {
-	switch o.OnCrash {
-	case OnCrashEnd, OnCrashRestart:
-	default:
-		return fmt.Errorf("--on-crash %q is none of end, restart", o.OnCrash)
-	}
-	if o.WakeTimeout <= 0 || o.MaxMessage <= 0 {
-		return fmt.Errorf("--wake-timeout %v and --max-message %d must be more than 0", o.WakeTimeout, o.MaxMessage)
-	}
-	return nil
 }

@@ -40,16 +40,6 @@ type Line struct {
 	Gateway bool
 }
 
-// Text writes the sessions for people.
-func Text(w io.Writer, all []Session, v View) error {
-	for _, line := range Lines(all, v) {
-		if _, err := io.WriteString(w, v.Cut(line.Text)+"\n"); err != nil {
-			return fmt.Errorf("write the sessions: %w", err)
-		}
-	}
-	return nil
-}
-
 // Cut cuts a line to the width of the terminal.
 func (v View) Cut(line string) string {
 	if text := []rune(line); v.Width > 0 && len(text) > v.Width {
@@ -58,10 +48,27 @@ func (v View) Cut(line string) string {
 	return line
 }
 
+const heading = "USER\tSESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND"
+
+// Full are rows that say all of one session, a column each, and then its processes and containers.
+func (l *Session) Full() (rows []string) {
+	cells := strings.Split(l.row([]Session{*l}, View{Users: true}), "\t")
+	for i, column := range strings.Split(heading, "\t") {
+		rows = append(rows, column+"\t"+cells[i])
+	}
+	for _, n := range l.Tree {
+		rows = append(rows, fmt.Sprintf("PROCESS\t%s%d %s %s", n.indent(), n.PID, describe.Size(n.MemoryBytes), describe.Command(n.Command)))
+	}
+	for _, c := range l.Containers {
+		rows = append(rows, "CONTAINER\t"+describe.Text(c.ShortID()+" "+c.Title()))
+	}
+	return rows
+}
+
 // Lines are the sessions below the names of the columns. As a tree, those of one gateway are together, below it; the order of the
 // gateways is that of their eldest sessions.
 func Lines(all []Session, v View) []Line {
-	lines := []Line{{Text: "USER\tSESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND"}}
+	lines := []Line{{Text: heading}}
 	containers, shown := 0, make([]bool, len(all))
 	for i := range all {
 		containers += len(all[i].Containers)
@@ -81,8 +88,8 @@ func Lines(all []Session, v View) []Line {
 	return lines
 }
 
-// lines are those of one session.
-func (l *Session) lines(all []Session, v View) []Line {
+// row are the columns of one session.
+func (l *Session) row(all []Session, v View) string {
 	user, id := "", describe.Text(l.ID)
 	if v.Users {
 		user = describe.Text(describe.User(l.UID))
@@ -90,8 +97,13 @@ func (l *Session) lines(all []Session, v View) []Line {
 	if v.Width > 0 {
 		id = id[:min(len(id), shortID)]
 	}
-	lines := []Line{{Session: l, Text: fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(),
-		describe.Number(l.Server.PID), l.procs(), l.countContainers(), l.memory(), l.cpu(), describe.Age(l.AgeSeconds), v.command(l.Args))}}
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(),
+		describe.Number(l.Server.PID), l.procs(), l.countContainers(), l.memory(), l.cpu(), describe.Age(l.AgeSeconds), v.command(l.Args))
+}
+
+// lines are those of one session.
+func (l *Session) lines(all []Session, v View) []Line {
+	lines := []Line{{Session: l, Text: l.row(all, v)}}
 	for _, row := range append(l.attached(), l.tree(v)...) {
 		lines = append(lines, Line{Text: row})
 	}
@@ -127,14 +139,10 @@ func (l Session) procs() string {
 }
 
 func (l Session) memory() string {
-	if l.Leaf == nil || l.Leaf.MemoryMax+l.Leaf.MemoryHigh == 0 {
+	if l.Leaf == nil || l.Leaf.MemoryMax == 0 {
 		return describe.Size(l.MemoryBytes)
 	}
-	most := l.Leaf.MemoryMax
-	if high := l.Leaf.MemoryHigh; most == 0 || high > 0 && high < most {
-		most = high
-	}
-	return describe.Size(l.Leaf.MemoryBytes) + "/" + describe.Size(most)
+	return describe.Size(l.Leaf.MemoryBytes) + "/" + describe.Size(l.Leaf.MemoryMax)
 }
 
 func (l Session) cpu() string {

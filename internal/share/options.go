@@ -1,7 +1,6 @@
 package share
 
 import (
-	"fmt"
 	"time"
 
 	"mcp-tether/internal/argv"
@@ -34,21 +33,6 @@ const (
 	AsksCertain = "certain"
 	AsksInCall  = "in-call"
 )
-
-// Validate reports the first option that is not valid.
-func (o Options) Validate() error {
-	switch {
-	case o.Linger < 0:
-		return fmt.Errorf("--share-linger %v is negative: give 0 or more, such as 10m", o.Linger)
-	case o.Max < 0:
-		return fmt.Errorf("--share-max %d is negative: give 0 for as many as there are, or more", o.Max)
-	case o.Scope != argv.ScopeGateway && o.Scope != argv.ScopeUser:
-		return fmt.Errorf("--share-scope %q is none of gateway, user", o.Scope)
-	case o.Asks != AsksCertain && o.Asks != AsksInCall:
-		return fmt.Errorf("--share-asks %q is none of certain, in-call", o.Asks)
-	}
-	return nil
-}
 
 // CannotError says why a session cannot share a server here.
 type CannotError struct{ why error }
