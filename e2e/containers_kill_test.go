@@ -41,7 +41,7 @@ func (k sudden) round(t *testing.T, e *engine) {
 	t.Helper()
 	mark := e.mark(t)
 	s := startGateway(t).newSession()
-	s.Spawn(setup{Flags: patient(), Env: boxEnviron(e, s)}, fourRuns(t, e, mark)...)
+	s.Spawn(setup{Flags: quick(), Env: boxEnviron(e, s)}, fourRuns(t, e, mark)...)
 	kill := s.killer(k.role)
 	pause(k.after)
 	kill()

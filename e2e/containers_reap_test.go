@@ -19,7 +19,7 @@ func boxedDead(t *testing.T, e *engine, mark string, after time.Duration) *sessi
 	t.Helper()
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.Spawn(setup{Flags: patient(), Env: boxEnviron(e, s)}, fourRuns(t, e, mark)...)
+	s.Spawn(setup{Flags: quick(), Env: boxEnviron(e, s)}, fourRuns(t, e, mark)...)
 	if after == 0 {
 		e.awaitRunning(t, mark, 4)
 	} else {
@@ -72,7 +72,7 @@ func (e *engine) reapRounds(t *testing.T) {
 		mark := e.mark(t)
 		s := boxedDead(t, e, mark, after)
 		up := len(e.marked(t, mark))
-		r := e.sweeper().reap(t, 0, "--kill", "--kill-timeout=25s")
+		r := e.sweeper().reap(t, 0, "--kill")
 		if left := e.marked(t, mark); len(left) > 0 {
 			t.Fatalf("round %d, after %v: containers left: %v\n%s", n, after, left, r.stdout)
 		}
@@ -109,7 +109,7 @@ func (e *engine) listDead(t *testing.T) {
 			}
 		}
 	}
-	e.sweeper().reap(t, 0, "--kill", "--kill-timeout=25s")
+	e.sweeper().reap(t, 0, "--kill")
 	if left := e.marked(t, mark); len(left) > 0 {
 		t.Errorf("containers left: %v", left)
 	}
@@ -125,7 +125,7 @@ func (e *engine) reapByLabel(t *testing.T) {
 		s.ok(os.Remove(f))
 	}
 	s.EndAll()
-	r := e.sweeper().reap(t, 0, "--kill", "--kill-timeout=25s")
+	r := e.sweeper().reap(t, 0, "--kill")
 	if left := e.marked(t, mark); len(left) > 0 {
 		t.Errorf("containers left: %v\n%s", left, r.stdout)
 	}
@@ -195,12 +195,12 @@ func (e *engine) keepContainer(t *testing.T) {
 			return order{e: e, image: e.image(t), mark: mark, with: words, words: []string{"ignore-eof"}}.dockerRun(t, "-d")
 		}
 		server := quote(argv("--label=mcp-tether.keep=1")) + "; " + quote(argv("--label=mcp-tether.keep=0")) + "; exec cat"
-		s.Spawn(setup{Flags: patient(), Env: boxEnviron(e, s)}, "/bin/sh", "-c", server)
+		s.Spawn(setup{Flags: quick(), Env: boxEnviron(e, s)}, "/bin/sh", "-c", server)
 		e.awaitRunning(t, mark, 2)
 		s.IDs = []string{s.boxRecord()}
 		if killed {
 			killPair(t, s.PID)
-			e.sweeper().reap(t, 0, "--kill", "--kill-timeout=25s")
+			e.sweeper().reap(t, 0, "--kill")
 		} else {
 			s.gw.Kill()
 		}

@@ -13,12 +13,6 @@ import (
 
 // A container is no descendant of the client that asked for it: whatever is done to that client, the container stays.
 
-// engineTime is what a session gives an engine at its end: on a busy machine one may stand still for seconds.
-const engineTime = "--kill-timeout=25s"
-
-// patient are the flags of a session with containers.
-func patient(flags ...string) []string { return quick(append(flags, engineTime)...) }
-
 // box starts a session whose server is in a container, and returns once that is ready.
 func (g *gateway) box(e *engine, with setup, l launcher, o order) *session {
 	g.t.Helper()
@@ -104,7 +98,7 @@ func TestContainersEndWithTheirSession(t *testing.T) {
 
 func endBox(t *testing.T, e *engine, l launcher, temper temper, end boxEnding) {
 	mark := e.mark(t)
-	s := startGateway(t).box(e, setup{Flags: patient()}, l, order{mark: mark, words: temper.words})
+	s := startGateway(t).box(e, setup{Flags: quick()}, l, order{mark: mark, words: temper.words})
 	if up := e.marked(t, mark); len(up) == 0 {
 		t.Fatal("no container, so this proves nothing")
 	}
@@ -147,7 +141,7 @@ func TestContainersOffLeaks(t *testing.T) {
 	e := engineFor(t)
 	t.Parallel()
 	mark := e.mark(t)
-	s := startGateway(t).box(e, setup{Flags: patient("--containers=off")}, launch("i"), order{mark: mark, words: []string{"ignore-eof", "ignore-term"}})
+	s := startGateway(t).box(e, setup{Flags: quick("--containers=off")}, launch("i"), order{mark: mark, words: []string{"ignore-eof", "ignore-term"}})
 	s.gw.Kill()
 	s.Gone()
 	if left := e.marked(t, mark); len(left) != 1 || left[0].State != "running" {

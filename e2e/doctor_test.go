@@ -83,7 +83,7 @@ func TestDoctorFindsALeak(t *testing.T) {
 	if o := operator.run(t, "doctor"); !strings.HasPrefix(o.stdout, "1 leaked server holds ") {
 		t.Errorf("the first line: %+v", o)
 	}
-	operator.run(t, "reap", "--kill", "--term-grace=300ms")
+	operator.run(t, "reap", "--kill")
 	s.WaitDead()
 	if o := operator.run(t, "doctor"); o.code != 0 || !strings.HasPrefix(o.stdout, "nothing leaks; ") {
 		t.Errorf("after the cure: %+v", o)

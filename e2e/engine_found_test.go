@@ -78,7 +78,7 @@ func TestEngineThatIsFound(t *testing.T) {
 				needDockerClient(t) // which knows the way there
 			}
 			f := newFake(t, nil)
-			s, host := proxied(t, setup{Flags: []string{engineTime}, Env: over(t, f)})
+			s, host := proxied(t, setup{Env: over(t, f)})
 			clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
 			if left := f.Left(); len(left) != 1 || left[0].Labels["mcp-tether.session"] != s.ID() {
 				t.Errorf("there is %+v, want one container of the session", left)
@@ -134,7 +134,7 @@ func TestEngineThatIsNotFound(t *testing.T) {
 func TestRecoveryAsksTheEngineOfTheSession(t *testing.T) {
 	t.Parallel()
 	f, other := newFake(t, nil), newFake(t, nil)
-	s, c := inContext(t, f, engineTime)
+	s, c := inContext(t, f)
 	c.use(other.host)
 	s.ok(syscall.Kill(s.Supervisor(), syscall.SIGKILL))
 	s.Gone()
@@ -151,7 +151,7 @@ func TestRecoveryAsksTheEngineOfTheSession(t *testing.T) {
 func dozing(t *testing.T, f *fakeEngine) (*session, dockerConfig) {
 	t.Helper()
 	c := newDockerConfig(t, f.host)
-	s := startGateway(t).mcpSession(setup{Flags: sleepy(engineTime, "--hibernate-anyway"), Env: c.env()}, "serve")
+	s := startGateway(t).mcpSession(setup{Flags: sleepy("--hibernate-anyway"), Env: c.env()}, "serve")
 	s.greetHeld(1)
 	s.IDs = s.Records()
 	s.create()

@@ -73,22 +73,21 @@ type leaving struct {
 }
 
 func leavings() []leaving {
-	brief, long := []string{"--kill-timeout=1s"}, []string{"--kill-timeout=8s"}
-	stubborn := []string{"--container-grace=5s", "--kill-timeout=5s"}
+	stubborn := []string{"--container-grace=5s"}
 	return []leaving{
 		// What may be left is said, and the record stays for reap.
-		{name: "gone", flags: brief, end: func(_ leaving, s *session, f *fakeEngine, _ string) {
+		{name: "gone", end: func(_ leaving, s *session, f *fakeEngine, _ string) {
 			f.die()
 			s.endLeaving()
 		}},
-		{name: "back again", flags: []string{engineTime}, end: func(_ leaving, s *session, f *fakeEngine, _ string) {
+		{name: "back again", end: func(_ leaving, s *session, f *fakeEngine, _ string) {
 			f.die()
 			f.comeBack()
 			s.end()
 		}},
-		{name: "never answers a create", flags: brief, takes: answerSlowly, end: leaving.endUnanswered},
+		{name: "never answers a create", takes: answerSlowly, end: leaving.endUnanswered},
 		// The gate is shut, and the other container removed, before the engine answers. Then both are gone.
-		{name: "answers a create late", flags: long, takes: answerSlowly, end: leaving.endLate},
+		{name: "answers a create late", takes: answerSlowly, end: leaving.endLate},
 		// A container that ignores its stop signal uses up its grace period, which is as long as the engine gets.
 		{name: "stubborn container", flags: stubborn, takes: stubbornBox, end: func(_ leaving, s *session, _ *fakeEngine, _ string) { s.end() }},
 		{name: "stubborn container, supervisor killed", flags: stubborn, takes: stubbornBox, end: func(_ leaving, s *session, _ *fakeEngine, _ string) {

@@ -22,7 +22,7 @@ func TestHibernateNeverWithContainer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			mark := e.mark(t)
-			with := setup{Flags: sleepy(engineTime)}
+			with := setup{Flags: sleepy()}
 			s := startGateway(t).newSession()
 			with.Env = boxEnviron(e, s)
 			s.Spawn(with, fixture, "mcp", s.Dir, "-", "0", "serve")
@@ -50,7 +50,7 @@ func TestHibernateServerInContainer(t *testing.T) {
 	t.Parallel()
 	mark := e.mark(t)
 	s := startGateway(t).newSession()
-	s.Spawn(setup{Flags: sleepy(engineTime), Env: boxEnviron(e, s)}, "docker", "run", "-i", "--rm", "--network", "none", "--label", markLabel+"="+mark,
+	s.Spawn(setup{Flags: sleepy(), Env: boxEnviron(e, s)}, "docker", "run", "-i", "--rm", "--network", "none", "--label", markLabel+"="+mark,
 		e.image(t), "boxed", "mcp")
 	s.waitBox()
 	s.greet()

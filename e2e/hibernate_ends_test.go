@@ -33,7 +33,7 @@ func phases() []phase {
 			reach: func(s *session) { s.awaitState(s.t, "falling-asleep") },
 		},
 		{name: "asleep", root: "serve", reach: func(s *session) { s.asleep(1) }, members: 1},
-		{name: "waking", root: "serve", flags: []string{"--wake-timeout=30s"}, reach: (*session).wakeMute, members: 6},
+		{name: "waking", root: "serve", reach: (*session).wakeMute, members: 6},
 	}
 }
 

@@ -98,7 +98,7 @@ func TestHistoryOfWhatReapEnds(t *testing.T) {
 		killPair(t, s.PID)
 		s.gw.Kill()
 		outgrow(t)
-		caller{env: []string{env}}.run(t, "reap", "--kill", "--term-grace=300ms")
+		caller{env: []string{env}}.run(t, "reap", "--kill")
 		s.WaitDead()
 		p := wantPast(t, read, 1)[0]
 		if n == 0 && (p.ID != s.IDs[0] || !p.Reaped || p.Exit != -1 || p.Cause != "supervisor-gone" || p.Name != "files" || p.Ended == 0) {

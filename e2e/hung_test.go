@@ -202,7 +202,7 @@ func TestReapAndStuckProcess(t *testing.T) {
 			forge(t, c.owner, dir, nil, leftover.pid)
 			forge(t, c.owner, dir, func(p *page) { p.ID = "00000000000000aa" }, stuck)
 			metrics := filepath.Join(t.TempDir(), "m.prom")
-			o := c.who.run(t, "reap", "--kill", "--term-grace=200ms", "--timeout="+mostReap.String(), "--json", "--metrics-file="+metrics)
+			o := c.who.run(t, "reap", "--kill", "--timeout="+mostReap.String(), "--json", "--metrics-file="+metrics)
 			r := parseSweep(t, 2, o)
 			gaveUp(t, o)
 			if leftover.answers() == nil {
@@ -288,7 +288,7 @@ func TestReapAndHungFileSystem(t *testing.T) {
 			outgrow(t)
 			forge(t, 0, "/run/mcp-tether", nil, leftover.pid)
 			c, undo := lay()
-			o := c.run(t, "reap", "--kill", "--term-grace=200ms", "--timeout="+mostReap.String(), "--json")
+			o := c.run(t, "reap", "--kill", "--timeout="+mostReap.String(), "--json")
 			gaveUp(t, o)
 			if r := parseSweep(t, 2, o); len(r.Incomplete) == 0 {
 				t.Errorf("nothing is said to be missing: %s%s", o.stdout, o.stderr)
@@ -326,7 +326,7 @@ func TestReapAndHungHistory(t *testing.T) {
 	outgrow(t)
 	forge(t, 0, "/run/mcp-tether", nil, leftover.pid)
 	c := caller{env: []string{"HOME=/nonexistent", "XDG_STATE_HOME=" + gone}}
-	if o := c.run(t, "reap", "--kill", "--no-containers", "--term-grace=100ms", "--timeout=3s"); o.code != 0 || !strings.Contains(o.stdout, "ended") {
+	if o := c.run(t, "reap", "--kill", "--no-containers", "--timeout=3s"); o.code != 0 || !strings.Contains(o.stdout, "ended") {
 		t.Errorf("exit code %d: %s%s", o.code, o.stdout, o.stderr)
 	}
 	if leftover.answers() == nil {

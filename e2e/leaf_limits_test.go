@@ -158,7 +158,7 @@ func TestLeafLimitBehindAFront(t *testing.T) {
 func TestLeafLimitOthers(t *testing.T) {
 	c := limitable(t)
 	const script = "(while :; do :; done) & (for n in 1 2 3 4 5 6 7 8 9 10; do sleep 1000 & done; echo $n); echo up; wait"
-	flags := []string{"--memory-max=100M", "--memory-high=10%", "--pids-max=5", "--cpu-max=20%", "--limits=require", "--cgroup=require"}
+	flags := []string{"--memory-max=100M", "--pids-max=5", "--cpu-max=20%", "--limits=require", "--cgroup=require"}
 	g := startGateway(t)
 	s := g.limited(c, flags, "sh", "-c", script)
 	if got := s.Read(); got != "up\n" {
@@ -173,7 +173,7 @@ func TestLeafLimitOthers(t *testing.T) {
 	user := caller{runtime: s.Runtime}
 	shown := user.ps(t)
 	if len(shown) != 1 || shown[0].Leaf["memory_max_bytes"] != 100<<20 || shown[0].Leaf["pids_max"] != 5 || shown[0].Leaf["pids"] > 5 ||
-		shown[0].Leaf["cpu_max_percent"] != 20 || shown[0].Leaf["memory_bytes"] == 0 || shown[0].Leaf["memory_high_bytes"] == 0 {
+		shown[0].Leaf["cpu_max_percent"] != 20 || shown[0].Leaf["memory_bytes"] == 0 {
 		t.Errorf("ps shows %+v", shown)
 	}
 	if text := user.run(t, "ps").stdout; !strings.Contains(text, "/5 ") || !strings.Contains(text, "%/20%") || !strings.Contains(text, "M ") {
@@ -216,7 +216,7 @@ func TestLeafLimitKilled(t *testing.T) {
 			kill(s)
 			if name == "both" {
 				// Who removes what is left of a dead session removes this as well.
-				(caller{runtime: s.Runtime}).run(t, "reap", "--kill", "--term-grace=300ms")
+				(caller{runtime: s.Runtime}).run(t, "reap", "--kill")
 			}
 			s.WaitDead()
 			testkit.Until(t, "the leaf to be removed", func() bool { _, err := os.Stat(leaf); return errors.Is(err, os.ErrNotExist) })
@@ -229,7 +229,7 @@ func TestLeafLimitKilled(t *testing.T) {
 func TestLeafLimitRefused(t *testing.T) {
 	c := scopes{own: needCgroup(t), env: "LANG=C"}
 	g := startGateway(t)
-	s := g.limited(c, []string{"--memory-max=100M", "--scope=off"}, "sh", "-c", "echo up; cat")
+	s := g.limited(c, []string{"--memory-max=100M"}, "sh", "-c", "echo up; cat")
 	if got := s.Read(); got != "up\n" {
 		t.Fatal(got)
 	}
@@ -240,7 +240,7 @@ func TestLeafLimitRefused(t *testing.T) {
 	if strings.Count(string(log), "limits cannot be enforced (memory.max): ") != 1 || !strings.Contains(string(log), "cgroup_no_v1=all") && !strings.Contains(string(log), "docs/limits.md") {
 		t.Errorf("the log says\n%s", log)
 	}
-	s = g.limited(c, []string{"--memory-max=100M", "--scope=off", "--limits=require"}, "sh", "-c", "echo up")
+	s = g.limited(c, []string{"--memory-max=100M", "--limits=require"}, "sh", "-c", "echo up")
 	wantExit(t, s.Wait(), "exit 125")
 	if out := s.ReadToEnd(); out != "" {
 		t.Errorf("the server said %q", out)

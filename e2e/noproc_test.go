@@ -49,7 +49,7 @@ func TestHiddenSurvivorOfServerThatExitsWithTwo(t *testing.T) {
 	testkit.Need(t, testkit.Root)
 	t.Parallel()
 	g := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t)
-	s := g.tree(setup{Flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+setuidCopy(t), "daemon")
+	s := g.tree(setup{Flags: resisting(politeRoot)}, "serve", "setsid,setuid,comm="+setuidCopy(t), "daemon")
 	s.WaitReady()
 	s.Write(`{"method":"exit","code":2}` + "\n")
 	wantExit(t, s.Wait(), "exit 2")
@@ -74,7 +74,7 @@ func TestHiddenSurvivor(t *testing.T) {
 		{[]string{"daemon", "daemon,keep"}, 0, 1},
 	} {
 		g := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t)
-		s := g.tree(setup{Flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", c.tree...)
+		s := g.tree(setup{Flags: resisting(politeRoot)}, "serve", c.tree...)
 		s.WaitReady()
 		s.Signal(syscall.SIGTERM)
 		wantExit(t, s.Wait(), "exit 143")

@@ -77,7 +77,7 @@ func TestPsUnread(t *testing.T) {
 		record := filepath.Join(s.recordDir(), s.ID()+".json")
 		put(t, owner, record, []byte("{"))
 		for _, c := range []caller{operator, {uid: owner}} {
-			for _, args := range [][]string{{"ps"}, {"ps", "--json"}, {"stop", "--all", "--all-users"}, {"stop", "--name=a", "--all-users"}} {
+			for _, args := range [][]string{{"ps"}, {"ps", "--json"}, {"stop", "--all"}, {"stop", "--name=a"}} {
 				o := c.run(t, args...)
 				if o.code != 2 || !strings.Contains(o.stderr, "session "+s.ID()) || args[len(args)-1] == "--json" && !strings.Contains(o.stdout, "session "+s.ID()) {
 					t.Errorf("owner %d, %d: %v: exit code %d, %s%s", owner, c.uid, args, o.code, o.stdout, o.stderr)
@@ -88,12 +88,12 @@ func TestPsUnread(t *testing.T) {
 			t.Error("it was touched")
 		}
 		other := s.gw.named("b", "serve")
-		if o := operator.run(t, "stop", "--all-users", other.ID()); o.code != 0 {
+		if o := operator.run(t, "stop", other.ID()); o.code != 0 {
 			t.Errorf("by its id: exit code %d, %s", o.code, o.stderr)
 		}
 		other.WaitDead()
 		put(t, owner, record, []byte(whole))
-		if o := operator.run(t, "stop", "--all", "--all-users"); o.code != 0 { // the control
+		if o := operator.run(t, "stop", "--all"); o.code != 0 { // the control
 			t.Errorf("when it can be read again: exit code %d, %s", o.code, o.stderr)
 		}
 		s.WaitDead()

@@ -37,7 +37,7 @@ func TestReapSparesMemberOfAnotherUser(t *testing.T) {
 	s.WaitReady()
 	killPair(t, s.PID)
 	for _, c := range []caller{s.as(), operator} {
-		o := c.run(t, "reap", "--kill", "--json", "--term-grace=100ms", "--kill-timeout=100ms")
+		o := c.run(t, "reap", "--kill", "--json")
 		t.Logf("uid %d: exit code %d\n%s", c.uid, o.code, o.stdout)
 		// What was killed ends when it gets a processor.
 		testkit.Until(t, "the others to end", func() bool { return len(s.Members()) <= 1 })

@@ -27,12 +27,12 @@ func TestDroppedIsEnded(t *testing.T) {
 		healthy.WaitReady()
 		outgrow(t)
 		both := "--match=fixture node .* - 0 serve"
-		if r := operator.reap(t, 0, "--kill", "--unwrapped", "--dwell=100ms", both); len(r.Findings) > 0 { // the control
+		if r := operator.reap(t, 0, "--kill", "--unwrapped", both); len(r.Findings) > 0 { // the control
 			t.Errorf("nothing was let go of, found %v", r.Findings)
 		}
 		dropped.closeStdin()
 		// As with subprocess.run of Python: there is one question, and the gateway waits for the answer.
-		if r := operator.reap(t, 0, "--kill", "--unwrapped", "--dwell=100ms", both); len(r.Findings) > 0 {
+		if r := operator.reap(t, 0, "--kill", "--unwrapped", both); len(r.Findings) > 0 {
 			t.Errorf("its answer is waited for, found %v", r.Findings)
 		}
 		dropped.closeStdout()
@@ -41,7 +41,7 @@ func TestDroppedIsEnded(t *testing.T) {
 				t.Errorf("%v: found %v", args, r.Findings)
 			}
 		}
-		if r := operator.reap(t, 0, "--kill", "--unwrapped", "--dwell=100ms", both); r.classes() != "dropped" || r.Findings[0].Result != "ended" {
+		if r := operator.reap(t, 0, "--kill", "--unwrapped", both); r.classes() != "dropped" || r.Findings[0].Result != "ended" {
 			t.Errorf("found %v", r.Findings)
 		}
 		dropped.WaitDead()

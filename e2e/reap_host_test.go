@@ -203,7 +203,7 @@ type sweep struct {
 // reap runs one pass with --json and fails unless it ends with the code, if that is not negative.
 func (c caller) reap(t *testing.T, code int, args ...string) sweep {
 	t.Helper()
-	return parseSweep(t, code, c.run(t, append([]string{"reap", "--json", "--term-grace=300ms"}, args...)...))
+	return parseSweep(t, code, c.run(t, append([]string{"reap", "--json"}, args...)...))
 }
 
 func parseSweep(t *testing.T, code int, o outcome) sweep {

@@ -94,7 +94,7 @@ func TestReapDuringTeardown(t *testing.T) {
 	s.gw.Kill()
 	s.awaitState(t, "ending")
 	testkit.Until(t, "the end of what obeys", func() bool { return len(stage.Holders(s.Life.Path)) <= 2 })
-	if r := operator.reap(t, 0, "--kill", "--term-grace=0s"); len(r.Findings) > 0 {
+	if r := operator.reap(t, 0, "--kill"); len(r.Findings) > 0 {
 		t.Errorf("found %v", r.Findings)
 	}
 	left := stage.Holders(s.Life.Path)
@@ -124,7 +124,7 @@ func TestTwoReapsAtOnce(t *testing.T) {
 	outs := make([]outcome, 3)
 	var all sync.WaitGroup
 	for i := range outs {
-		all.Go(func() { outs[i] = operator.run(t, "reap", "--json", "--kill", "--term-grace=500ms") })
+		all.Go(func() { outs[i] = operator.run(t, "reap", "--json", "--kill") })
 	}
 	all.Wait()
 	done := 0
@@ -149,22 +149,24 @@ func TestSurplusOfSessions(t *testing.T) {
 	}
 	g := startGateway(t)
 	var all []*session
-	for range 3 {
+	more := func() {
 		s := g.newSession()
 		s.shareRuntime()
 		s.Spawn(setup{Flags: polite()}, node(g.Dir, "serve")...)
 		all = append(all, s)
-	}
-	for _, s := range all {
 		s.WaitReady()
 		s.IDs = []string{s.ownRecord()}
 	}
-	if r := operator.reap(t, 0, "--kill", "--surplus=3"); len(r.Findings) > 0 {
+	for range 8 {
+		more()
+	}
+	if r := operator.reap(t, 0, "--kill"); len(r.Findings) > 0 {
 		t.Errorf("found %v", r.Findings)
 	}
-	r := operator.reap(t, 1, "--kill", "--surplus=2")
-	if r.classes() != "surplus" || r.Findings[0].Count != 3 || r.Findings[0].Gateway.PID != g.PID || r.Findings[0].Gateway.State != "alive" {
-		t.Errorf("found %v, want one surplus of 3 under %d", r.Findings, g.PID)
+	more()
+	r := operator.reap(t, 1, "--kill")
+	if r.classes() != "surplus" || r.Findings[0].Count != 9 || r.Findings[0].Gateway.PID != g.PID || r.Findings[0].Gateway.State != "alive" {
+		t.Errorf("found %v, want one surplus of 9 under %d", r.Findings, g.PID)
 	}
 	for _, s := range all {
 		if !s.whole(3) {

@@ -53,7 +53,7 @@ func TestStopForgedSupervisor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := operator.run(t, append([]string{"stop", "--all-users", "--timeout=100ms"}, args...)...)
+			o := operator.run(t, append([]string{"stop", "--timeout=100ms"}, args...)...)
 			if owner == mallory { // the control
 				if victim.answers() == nil {
 					t.Errorf("%v: the forger's own process was not asked (%d %s)", args, o.code, o.stderr)
@@ -87,7 +87,7 @@ func TestReapDirectorySwapped(t *testing.T) {
 		stubborn := startStubborn(t, mallory)
 		outgrow(t)
 		forge(t, mallory, malloryDir, nil, stubborn.pid)
-		cmd := operator.command("reap", "--json", "--kill", "--term-grace=10m")
+		cmd := operator.command("reap", "--json", "--kill")
 		ok(t, cmd.Start())
 		stubborn.awaitTerm()
 		read := malloryDir
@@ -195,7 +195,7 @@ func TestReapEngineOfAnotherUser(t *testing.T) {
 		victim := startInnocent(t, mallory)
 		forge(t, mallory, malloryDir, func(p *page) { p.Engine = "unix://" + c.socket }, victim.pid)
 		put(t, mallory, filepath.Join(malloryDir, anID+".containers"), []byte(`{"op":"created","kind":"container","id":"`+strings.Repeat("a", 64)+`"}`+"\n"))
-		operator.run(t, "reap", "--kill", "--term-grace=200ms")
+		operator.run(t, "reap", "--kill")
 		_ = l.Close()
 		asked := false
 		for uid := range peers {
@@ -312,7 +312,7 @@ func TestReapHidesNothing(t *testing.T) {
 			s.gw.Kill()
 			outgrow(t)
 			undo := hide(t, id)
-			operator.run(t, "reap", "--kill", "--term-grace=300ms")
+			operator.run(t, "reap", "--kill")
 			s.WaitDead()
 			undo()
 			_ = os.RemoveAll(malloryDir)
@@ -374,7 +374,7 @@ func TestReapStaysSmall(t *testing.T) {
 	ok(t, os.Chown("/tmp/hangs", mallory, mallory))
 	forge(t, mallory, malloryDir, func(p *page) { p.Engine = "unix:///tmp/hangs" }, victim.pid)
 	forge(t, nobody, theirDir, nil, leftover.pid)
-	cmd := operator.command("reap", "--kill", "--unwrapped", "--term-grace=200ms")
+	cmd := operator.command("reap", "--kill", "--unwrapped")
 	o := finish(t, cmd)
 	if leftover.answers() == nil {
 		t.Error("what is left of another user lives")
@@ -411,7 +411,7 @@ func TestReapSparesLeavesOfAnotherNamespace(t *testing.T) {
 	t.Cleanup(func() { _ = os.Remove(leaf) })
 	ok(t, os.WriteFile(filepath.Join(leaf, "cgroup.procs"), fmt.Append(nil, victim.pid), 0))
 	settle(t)
-	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", tether, "reap", "--kill", "--json", "--term-grace=100ms")
+	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", tether, "reap", "--kill", "--json")
 	cmd.Env = operator.command().Env
 	if r := parseSweep(t, 0, finish(t, cmd)); len(r.Findings) > 0 {
 		t.Errorf("found %v", r.Findings)
@@ -419,7 +419,7 @@ func TestReapSparesLeavesOfAnotherNamespace(t *testing.T) {
 	victim.wantAlive(t, "a pass in another pid namespace")
 	// The control: with a record of this namespace, the leaf is proof.
 	forge(t, 0, "/run/mcp-tether", func(p *page) { p.ID, p.Server, p.Cgroup = "fedcba9876543210", deadMark(t), leaf }, victim.pid)
-	operator.run(t, "reap", "--kill", "--term-grace=100ms")
+	operator.run(t, "reap", "--kill")
 	if victim.answers() == nil {
 		t.Error("the control: the member of a dead session's leaf lives")
 	}

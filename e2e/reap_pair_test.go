@@ -199,7 +199,7 @@ func TestReapKeepsAfterTheEnd(t *testing.T) {
 				}
 			}
 			settle(t)
-			for _, args := range [][]string{nil, {"--kill"}, {"--kill", "--unwrapped", "--dwell=0", "--match=fixture node " + s.Dir}} {
+			for _, args := range [][]string{nil, {"--kill"}, {"--kill", "--unwrapped", "--match=fixture node " + s.Dir}} {
 				r := operator.reap(t, -1, args...)
 				t.Logf("%v: %v", args, r.Findings)
 				for _, p := range all {
@@ -230,7 +230,7 @@ func (s *session) wantChildSpared(all []proc) {
 	noError(t, syscall.Kill(all[top].PID, syscall.SIGKILL))
 	stage.AwaitExit(t, all[top].PID)
 	child := all[1-top]
-	r := operator.reap(t, 1, "--kill", "--unwrapped", "--dwell=0", "--match=fixture node "+s.Dir)
+	r := operator.reap(t, 1, "--kill", "--unwrapped", "--match=fixture node "+s.Dir)
 	if f, ok := r.about(child.PID); !ok || f.Class != "suspect" || !lives(child) {
 		t.Errorf("%v was reported as %v, want a living suspect: now %v", child, f, stage.Describe(child.PID))
 	}

@@ -242,7 +242,7 @@ func TestReapOddRecords(t *testing.T) {
 				ok(t, c.by(file))
 			}
 			outgrow(t)
-			o := operator.run(t, "reap", "--kill", "--json", "--term-grace=300ms")
+			o := operator.run(t, "reap", "--kill", "--json")
 			var r sweep
 			// The pass is not complete where a record could not be read.
 			unread := strings.Contains(o.stderr, "not complete: ")

@@ -171,7 +171,7 @@ func TestReapSparesPIDReusedMeanwhile(t *testing.T) {
 	s.WaitReady()
 	obeys := stage.Holders(s.Flock)[0].PID
 	killPair(t, s.PID)
-	cmd := operator.command("reap", "--kill", "--term-grace=5s")
+	cmd := operator.command("reap", "--kill")
 	ok(t, cmd.Start())
 	stage.AwaitExit(t, obeys)
 	// However long it takes until the pid is another's: SIGKILL does not come before.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -49,38 +48,6 @@ func TestReapEachUserWithAFileSystem(t *testing.T) {
 			t.Errorf("pid %d lives", victim.pid)
 		}
 	}
-}
-
-// A home that no list of users has is looked into when it is named, for its owner's processes alone.
-func TestReapFurtherHome(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	homeOf(t, 0) // the host knows no other user
-	s, other := bareServer(t, "pipe", nobody), bareServer(t, "pipe", mallory)
-	s.gw.Kill()
-	other.gw.Kill()
-	further := filepath.Join(t.TempDir(), "further")
-	for dir := filepath.Dir(further); dir != "/tmp"; dir = filepath.Dir(dir) {
-		ok(t, os.Chmod(dir, 0o755))
-	}
-	ownDir(t, nobody, further)
-	var entries []string
-	for _, of := range []*session{s, other} {
-		b, err := json.Marshal(map[string]any{"command": fixture, "args": node(of.Dir, "serve,ignore-eof", "setsid/plain", "plain")[1:]})
-		ok(t, err)
-		entries = append(entries, string(b))
-	}
-	put(t, nobody, filepath.Join(further, ".claude.json"), []byte(`{"mcpServers":{"one":`+entries[0]+`,"two":`+entries[1]+`}}`))
-	if r := operator.reap(t, 0, "--kill", "--unwrapped"); len(r.Findings) > 0 { // the control
-		t.Errorf("without it %v", r.Findings)
-	}
-	r := operator.reap(t, 0, "--kill", "--unwrapped", "--home="+further)
-	s.WaitDead()
-	if r.classes() != "severed" || len(other.Members()) == 0 {
-		t.Errorf("found %v, %d of the other user's are left", r.Findings, len(other.Members()))
-	}
-	other.EndAll()
 }
 
 // Whatever is met, a pass ends in time and says that it did.

@@ -25,7 +25,7 @@ func TestShareAndReap(t *testing.T) {
 	b.echo()
 	by := caller{runtime: s.Runtime}
 	match := "--match=" + filepath.Base(fixture)
-	if r := by.reap(t, -1, match, "--unwrapped", "--dwell=1ms"); len(r.Findings) != 0 {
+	if r := by.reap(t, -1, match, "--unwrapped"); len(r.Findings) != 0 {
 		t.Errorf("living sessions are findings: %v", r.Findings)
 	}
 	// None of them gets to see that another one has died. The anchor continues a stopped supervisor, so that goes first.

@@ -32,13 +32,16 @@ func TestStopOwnOrAllUsers(t *testing.T) {
 		t.Errorf("none: %+v", o)
 	}
 	s := startGatewayAs(t, nobody).named("theirs", "serve")
-	for _, args := range [][]string{{"--all"}, {"--name=theirs"}, {s.ID()}} {
-		o := operator.run(t, append([]string{"stop"}, args...)...)
-		if (o.code != 0) != (args[0] != "--all") || o.code != 0 && !strings.Contains(o.stderr, "--all-users") || !s.whole(4) {
-			t.Errorf("%v: %+v", args, o)
-		}
+	if o := operator.run(t, "ps", "-q"); o.code != 0 || o.stdout != s.ID()+"\n" {
+		t.Errorf("ps as root: %+v", o)
 	}
-	if o := operator.run(t, "stop", "--all-users", "--name=theirs"); o.code != 0 || o.stdout != "ended "+s.ID()+" theirs\n" {
+	if o := operator.run(t, "ps", s.ID()[:4]); o.code != 0 || !strings.Contains(o.stdout, s.ID()) || strings.Count(o.stdout, "\nPROCESS ") != 4 {
+		t.Errorf("ps of one: %+v", o)
+	}
+	if o := operator.run(t, "ps", "nosuch"); o.code != 2 || !strings.Contains(o.stderr, "no living session") {
+		t.Errorf("ps of none: %+v", o)
+	}
+	if o := operator.run(t, "stop", "--name=theirs"); o.code != 0 || o.stdout != "ended "+s.ID()+" theirs\n" {
 		t.Errorf("%+v", o)
 	}
 	s.WaitDead()

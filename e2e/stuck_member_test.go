@@ -62,7 +62,7 @@ func TestStuckMembersHoldNothingBack(t *testing.T) {
 						if !onOwnHostAlone(t) {
 							return
 						}
-						flags := append([]string{"--term-grace=500ms", "--kill-timeout=2s", "--containers=off", "--cgroup=" + cgroup}, alone...)
+						flags := append([]string{"--term-grace=500ms", "--containers=off", "--cgroup=" + cgroup}, alone...)
 						s := hungTree(t, flags, children...)
 						began := time.Now()
 						e.end(s)
@@ -89,7 +89,7 @@ func TestStuckMemberBesideKeptOne(t *testing.T) {
 			if !onOwnHostAlone(t) {
 				return
 			}
-			flags := []string{"--term-grace=1s", "--kill-timeout=2s", "--containers=off", "--cgroup=" + cgroup}
+			flags := []string{"--term-grace=1s", "--containers=off", "--cgroup=" + cgroup}
 			s := hungTree(t, flags, "stuck=1", "setsid,keep,closefds", "daemon")
 			s.Signal(syscall.SIGTERM)
 			s.endedBut("signal")

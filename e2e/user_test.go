@@ -14,7 +14,7 @@ func TestUnkillableMemberIsNamed(t *testing.T) {
 	testkit.Need(t, testkit.Namespaces) // in a container root may not look at the files of others
 	t.Parallel()
 	name := setuidCopy(t)
-	s := startGatewayAs(t, nobody).tree(setup{Flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+name, "daemon")
+	s := startGatewayAs(t, nobody).tree(setup{Flags: resisting(politeRoot)}, "serve", "setsid,setuid,comm="+name, "daemon")
 	s.WaitReady()
 	s.Signal(syscall.SIGTERM)
 	wantExit(t, s.Wait(), "exit 143")

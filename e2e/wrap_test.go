@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -61,7 +60,7 @@ func TestWrapAndUnwrap(t *testing.T) {
 	if o := h.run("wrap", "--dry-run"); o.code != 0 || !strings.Contains(o.stdout, "+command = \"mcp-tether\" # that\n") || h.text(codex) != codexText {
 		t.Errorf("dry run: %+v", o)
 	}
-	o := h.run("wrap", "--yes", "--flags", "--hibernate 10m --name 'a b'")
+	o := h.run("wrap", "--yes", "--", "--hibernate", "10m", "--name", "a b")
 	want := strings.NewReplacer(`"npx"`, `"mcp-tether"`, `["-y"`, `["run", "--hibernate", "10m", "--name", "a b", "--", "npx", "-y"`).Replace(codexText)
 	if o.code != 0 || h.text(codex) != want {
 		t.Errorf("%+v\n%s\nwant\n%s", o, h.text(codex), want)
@@ -76,7 +75,7 @@ func TestWrapAndUnwrap(t *testing.T) {
 	if o := h.run("wrap", "--yes"); o.code != 0 || h.text(codex) != before {
 		t.Errorf("wrapped twice: %+v\n%s", o, h.text(codex))
 	}
-	if o := h.run("wrap", "--yes", "--flags", "--hibernate 1h"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--name", "a b", "--hibernate", "1h"`) || h.text(codex+".mcp-tether-backup") != codexText {
+	if o := h.run("wrap", "--yes", "--", "--hibernate", "1h"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--name", "a b", "--hibernate", "1h"`) || h.text(codex+".mcp-tether-backup") != codexText {
 		t.Errorf("with other flags: %+v\n%s", o, h.text(codex))
 	}
 	if o := h.run("unwrap", "--yes", "codex"); o.code != 0 || h.text(codex) != codexText || h.text(claude) == claudeText {
@@ -90,20 +89,148 @@ func TestWrapAndUnwrap(t *testing.T) {
 	}
 }
 
-// Without a user to ask, servers sleep only where that was asked for. Servers that must stay awake never do.
-func TestWrapPreset(t *testing.T) {
+// An organisation's list comes first, for a client and for a project: wrap, --check and doctor say which file and which rule.
+func TestWrapAndLists(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	const deny = `{"deniedMcpServers":[{"serverCommand":["node","/srv/x.js","--bad"]}]}`
+	const allow = `{"allowedMcpServers":[{"serverCommand":["node","/srv/x.js"]}]}`
+	const servers = `{"mcpServers":{"good":{"command":"node","args":["/srv/x.js"]},"bad":{"command":"node","args":["/srv/x.js","--bad"]}}}`
+	const list, codexList = "/etc/claude-code/managed-settings.json", "/etc/codex/requirements.toml"
+	for _, dir := range []string{filepath.Dir(list), filepath.Dir(codexList)} {
+		ok(t, os.MkdirAll(dir, 0o755))
+		if exec.Command("mount", "-t", "tmpfs", "none", dir).Run() != nil {
+			t.Fatal("no directory of the test's own for lists")
+		}
+	}
+	h := newWrapHome(t)
+	claude, project := h.put(".claude.json", servers), h.put(".mcp.json", servers)
+	codex := h.put(".codex/config.toml", "[mcp_servers.docs]\ncommand = \"docs-mcp\"\nargs = [\"--stdio\"]\n")
+	ok(t, os.WriteFile(list, []byte(deny), 0o644))
+	for _, args := range [][]string{{"wrap", "--yes", "claude", "./.mcp.json"}, {"wrap", "--check", "claude", "./.mcp.json"}, {"wrap", "--yes", "--force", "claude", "./.mcp.json"}} {
+		o := h.run(args...)
+		if o.code != 0 || strings.Count(o.stdout, "bad: left alone: an organisation's list: "+list+" denies it") != 2 {
+			t.Errorf("%v: %+v", args, o)
+		}
+	}
+	for _, file := range []string{claude, project} {
+		if text := h.text(file); !strings.Contains(text, `"bad":{"command":"node","args":["/srv/x.js","--bad"]}`) || !strings.Contains(text, `"--name", "good"`) {
+			t.Errorf("%s holds %s", file, text)
+		}
+	}
+	if o := h.run("doctor"); strings.Count(o.stdout, list+" denies it") != 2 {
+		t.Errorf("%+v", o)
+	}
+	if o := h.run("unwrap", "--yes", "claude"); o.code != 0 || h.text(claude) != servers {
+		t.Errorf("%+v", o)
+	}
+	ok(t, os.WriteFile(list, []byte(allow), 0o644))
+	ok(t, os.WriteFile(codexList, []byte("[mcp_servers.docs]\nidentity = { command = \"docs-mcp\" }\n"), 0o644))
+	before := h.text(codex)
+	for _, args := range [][]string{{"wrap", "--yes", "claude", "codex"}, {"wrap", "--check", "claude", "codex"}} {
+		o := h.run(args...)
+		if o.code != 0 || h.text(claude) != servers || h.text(codex) != before ||
+			!strings.Contains(o.stdout, `add to allowedMcpServers: {"serverCommand":["mcp-tether","run","--name","good","--","node","/srv/x.js"]}`) ||
+			!strings.Contains(o.stdout, `add to mcp_servers: [mcp_servers."docs"] identity = { command = "mcp-tether" }`) {
+			t.Errorf("%v: %+v", args, o)
+		}
+	}
+	if o := h.run("wrap", "--yes", "--force", "codex"); o.code != 0 || h.text(codex) == before {
+		t.Errorf("forced: %+v", o)
+	}
+	if o := h.run("doctor"); !strings.Contains(o.stdout, codexList+" allows it bare, and wrapped it would be off") {
+		t.Errorf("%+v", o)
+	}
+}
+
+// Servers of profiles are wrapped as others are. What updates write anew is named by doctor, with what to write by hand.
+func TestWrapElsewhere(t *testing.T) {
 	t.Parallel()
-	const browser = "[mcp_servers.browser]\ncommand = \"npx\"\nargs = [\"@playwright/mcp\"]\n"
-	for args, asleep := range map[string]int{"wrap --yes": 0, "wrap --yes --preset": 1, "wrap --yes --preset --server browser": 0} {
+	const table = `{"p":{"command":"npx","args":["x"]},"q":{"command":"npx","args":["y"]}}`
+	h := newWrapHome(t)
+	files := map[string]string{
+		".codex/work.config.toml":                                  "[mcp_servers.p]\ncommand = \"npx\"\n[mcp_servers.q]\ncommand = \"npx\"\n",
+		".config/Code/User/profiles/-7a1b/mcp.json":                `{"servers":` + table + `}`,
+		".config/VSCodium/User/mcp.json":                           `{"servers":` + table + `}`,
+		".var/app/com.visualstudio.code/config/Code/User/mcp.json": `{"servers":` + table + `}`,
+		".vibe/config.toml":                                        "[[mcp_servers]]\nname = \"p\"\ncommand = \"npx\"\nargs = [\"x\"]\n",
+	}
+	bundled := map[string]string{
+		".claude/plugins/cache/market/plug/1.0.0/.mcp.json": `{"mcpServers":` + table + `}`,
+		".gemini/extensions/ext/gemini-extension.json":      `{"name":"ext","mcpServers":` + table + `}`,
+	}
+	for _, some := range []map[string]string{files, bundled} {
+		for name, text := range some {
+			h.put(name, text)
+		}
+	}
+	doctor := h.run("doctor").stdout
+	for name := range bundled {
+		if !strings.Contains(doctor, name+": 2 of 2 servers not wrapped: p, q") {
+			t.Errorf("no %s in\n%s", name, doctor)
+		}
+	}
+	if !strings.Contains(doctor, `"command": "mcp-tether", "args": ["run","--name","q","--","npx","y"]`) || strings.Count(doctor, "2 of 2 servers not wrapped") != 6 {
+		t.Errorf("doctor:\n%s", doctor)
+	}
+	if o := h.run("wrap", "--check"); o.code != 1 {
+		t.Errorf("%+v", o)
+	}
+	if o := h.run("wrap", "--yes"); o.code != 0 {
+		t.Errorf("%+v", o)
+	}
+	for name, text := range files {
+		if now := h.text(filepath.Join(h.dir, name)); now == text || !strings.Contains(now, `"--name", "p"`) {
+			t.Errorf("%s holds %s", name, now)
+		}
+	}
+	if o := h.run("unwrap", "--yes"); o.code != 0 {
+		t.Errorf("%+v", o)
+	}
+	for _, some := range []map[string]string{files, bundled} {
+		for name, text := range some {
+			if now := h.text(filepath.Join(h.dir, name)); now != text {
+				t.Errorf("%s holds %s", name, now)
+			}
+		}
+	}
+}
+
+// Where the name is not found, the program's path is written.
+func TestWrapByPath(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	file := h.put(".cursor/mcp.json", `{"mcpServers":{"x":{"command":"srv"}}}`)
+	cmd := exec.Command(tether, "wrap", "--yes")
+	cmd.Env = []string{"HOME=" + h.dir, "PATH=/usr/bin:/bin"}
+	if o := finish(t, cmd); o.code != 0 || !strings.Contains(h.text(file), `"command":"`+tether+`"`) {
+		t.Errorf("%+v\n%s", o, h.text(file))
+	}
+}
+
+// A terminal has colours, unless its user wants none.
+func TestWrapInColour(t *testing.T) {
+	t.Parallel()
+	for _, none := range []bool{false, true} {
 		h := newWrapHome(t)
-		codex := h.put(".codex/config.toml", codexText+browser)
-		o := h.run(strings.Fields(args)...)
-		if n := strings.Count(h.text(codex), "--hibernate"); o.code != 0 || n != asleep || !strings.Contains(h.text(codex), `["run", "--name", "browser", "--", "npx", "@playwright/mcp"]`) {
-			t.Errorf("%s: %+v\n%s", args, o, h.text(codex))
+		h.put(".cursor/mcp.json", `{"mcpServers":{"x":{"command":"srv"}}}`)
+		env := []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether), "TERM=xterm"}
+		if none {
+			env = append(env, "NO_COLOR=1")
 		}
-		if told := strings.Contains(o.stdout, "browser: stays awake while idle: it would lose its browser"); told != strings.Contains(args, "--preset") {
-			t.Errorf("%s says\n%s", args, o.stdout)
+		r, w, err := os.Pipe()
+		ok(t, err)
+		y := openTTY(t, env, w, tether, "wrap")
+		if none {
+			y.expect("\n+{")
+		} else {
+			y.expect("\x1b[32m+{")
 		}
+		y.expect("Wrap 1 server of Cursor? [y/N] ")
+		y.typed("n\n")
+		_ = y.cmd.Wait()
+		_ = r.Close()
 	}
 }
 
@@ -130,18 +257,19 @@ func TestWrapRefuses(t *testing.T) {
 	if st, err := os.Lstat(link); err != nil || st.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link: %v, %v", st, err)
 	}
+	h.put("x.yaml", "mcpServers: {}")
 	h.put("odd", `{"tools":{"x":{"command":"srv"}}}`)
 	for args, want := range map[string]string{
-		"wrap nobody":                          "no such client: nobody",
-		"wrap --yes zed codex":                 "zed: no configuration at " + h.dir + "/.config/zed/settings.json",
-		"wrap --flags=--nope codex":            "no such flag: --nope",
-		"wrap --flags=' codex":                 "a quotation mark is missing",
-		"wrap --flags=--share-scope=all codex": `--flags: --share-scope "all" is none of gateway, user`,
-		"wrap --preset --flags=--lazy codex":   "exclude each other",
-		"wrap --format=yaml ./x":               "--format yaml is none of json, toml",
-		"wrap --server=x ./none":               "./none: no such file",
-		"wrap --yes --server=none codex":       `no file has a server "none"`,
-		"wrap --check ./odd":                   "known form",
+		"wrap nobody":                     "no such client: nobody",
+		"wrap --yes zed codex":            "zed: no configuration at " + h.dir + "/.config/zed/settings.json",
+		"wrap codex -- --nope":            "no such flag: --nope",
+		"wrap codex -- --share-scope=all": `behind --: --share-scope "all" is none of gateway, user`,
+		"wrap codex -- --lazy server":     "server is no flag of run",
+		"wrap codex --yes":                "--yes: flags of wrap come before CLIENT and FILE",
+		"wrap --yes ./x.yaml":             "YAML or XML, which is not rewritten",
+		"wrap --server=x ./none":          "./none: no such file",
+		"wrap --yes --server=none codex":  `no file has a server "none"`,
+		"wrap --check ./odd":              "known form",
 	} {
 		if o := h.run(strings.Fields(args)...); o.code != 2 || !strings.Contains(o.stderr, want) {
 			t.Errorf("%s: %+v", args, o)
@@ -165,22 +293,25 @@ func TestWrapCannotWrite(t *testing.T) {
 	}
 }
 
-// A user is asked whether the servers of a client that keeps idle ones may sleep, and whether to change anything.
+// A user is asked once for each file.
 func TestWrapAsks(t *testing.T) {
 	t.Parallel()
+	const three = `{"mcpServers":{"a":{"command":"x"},"b":{"command":"x"},"c":{"command":"x"}}}`
 	wrapped := strings.NewReplacer(`"npx"`, `"mcp-tether"`, `["-y"`, `["run", "--name", "files", "--", "npx", "-y"`).Replace(codexText)
-	asleep := strings.Replace(wrapped, `"--"`, `"--lazy", "--hibernate", "30m", "--"`, 1)
-	for answers, want := range map[string]string{"n y": wrapped, "yes YES": asleep, " ": codexText} {
+	for answers, want := range map[string]string{"y n": wrapped, "YES y": wrapped, " ": codexText} {
 		h := newWrapHome(t)
-		codex := h.put(".codex/config.toml", codexText)
+		codex, cursor := h.put(".codex/config.toml", codexText), h.put(".cursor/mcp.json", three)
 		r, w, err := os.Pipe()
 		ok(t, err)
-		y := openTTY(t, []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether)}, w, tether, "wrap", "codex")
-		preset, change, _ := strings.Cut(answers, " ")
-		y.expect("hibernate when idle (--lazy --hibernate 30m)? [y/N] ")
-		y.typed(preset + "\n")
-		y.expect("Wrap files? [y]es, [n]o, [a]ll of Codex, [q]uit: ")
-		y.typed(change + "\n")
+		y := openTTY(t, []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether)}, w, tether, "wrap")
+		first, second, _ := strings.Cut(answers, " ")
+		y.expect("Wrap 1 server of Codex? [y/N] ")
+		y.typed(first + "\n")
+		y.expect("Wrap 3 servers of Cursor? [y/N] ")
+		y.typed(second + "\n")
+		if want != codexText {
+			y.expect("start again: Codex")
+		}
 		var exit *exec.ExitError
 		if err := y.cmd.Wait(); (err == nil) != (want != codexText) || err != nil && !errors.As(err, &exit) {
 			t.Errorf("%q: %v", answers, err)
@@ -188,57 +319,26 @@ func TestWrapAsks(t *testing.T) {
 		if now := h.text(codex); now != want {
 			t.Errorf("%q:\n%s", answers, now)
 		}
-		_ = r.Close()
-	}
-}
-
-// A user answers for each server: yes, no, all of a client, or quit.
-func TestWrapAsksForEach(t *testing.T) {
-	t.Parallel()
-	three := `{"mcpServers":{"a":{"command":"x"},"b":{"command":"x"},"c":{"command":"x"}}}`
-	for answers, want := range map[string]string{"n a": "bc", "y q": "a", "q": ""} {
-		h := newWrapHome(t)
-		file := h.put(".cursor/mcp.json", three)
-		r, w, err := os.Pipe()
-		ok(t, err)
-		y := openTTY(t, []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether)}, w, tether, "wrap")
-		for i, answer := range strings.Fields(answers) {
-			y.expect("Wrap " + "abc"[i:i+1] + "? [y]es, [n]o, [a]ll of Cursor, [q]uit: ")
-			y.typed(answer + "\n")
-		}
-		if want != "" {
-			y.expect("start again: Cursor")
-		}
-		if err := y.cmd.Wait(); (err == nil) != (want != "") {
-			t.Errorf("%q: %v", answers, err)
-		}
-		for _, name := range []string{"a", "b", "c"} {
-			if got := strings.Contains(h.text(file), `"--name", "`+name+`"`); got != strings.Contains(want, name) {
-				t.Errorf("%q: %s wrapped %v\n%s", answers, name, got, h.text(file))
-			}
+		if n := strings.Count(h.text(cursor), "mcp-tether"); n != map[string]int{"n": 0, "y": 3, "": 0}[second] {
+			t.Errorf("%q:\n%s", answers, h.text(cursor))
 		}
 		_ = r.Close()
 	}
 }
 
-// A client that runs is named with its process, and one that does not, without.
-func TestWrapNamesWhatRuns(t *testing.T) {
+// --server chooses among the servers of a file.
+func TestWrapServer(t *testing.T) {
 	t.Parallel()
 	h := newWrapHome(t)
-	h.put(".qwen/settings.json", `{"mcpServers":{"x":{"command":"srv"}}}`)
-	h.put(".kiro/settings/mcp.json", `{"mcpServers":{"x":{"command":"srv"}}}`)
-	script := h.put("bin/qwen", "read -r line")
-	r, w, err := os.Pipe()
-	ok(t, err)
-	cmd := exec.Command("/bin/sh", script)
-	cmd.Stdin = r
-	ok(t, cmd.Start())
-	_ = r.Close()
-	if o := h.run("wrap", "--yes"); !strings.Contains(o.stdout, "start again: Kiro, Qwen Code (runs now, process "+strconv.Itoa(cmd.Process.Pid)+")\n") {
+	file := h.put(".cursor/mcp.json", `{"mcpServers":{"a":{"command":"x"},"b":{"command":"x"},"c":{"command":"x"}}}`)
+	if o := h.run("wrap", "--yes", "--server=a", "--server=c", "cursor"); o.code != 0 || !strings.Contains(o.stdout, "start again: Cursor") {
 		t.Errorf("%+v", o)
 	}
-	_ = w.Close()
-	_ = cmd.Wait()
+	for _, name := range []string{"a", "b", "c"} {
+		if got := strings.Contains(h.text(file), `"--name", "`+name+`"`); got != (name != "b") {
+			t.Errorf("%s wrapped %v\n%s", name, got, h.text(file))
+		}
+	}
 }
 
 // Files of the project are named and left alone. In a git work tree no backup is left.
@@ -274,7 +374,7 @@ func TestWrappedEntryRuns(t *testing.T) {
 	t.Parallel()
 	h := newWrapHome(t)
 	file := h.put("mcp.json", `{"mcpServers":{"x":{"command":"/bin/sh","args":["-c","echo \"$0 $A $MCP_TETHER_SESSION\"; exit 7","word"],"env":{"A":"b"}}}}`)
-	if o := h.run("wrap", "--yes", "--absolute", "--flags", "--name x", file); o.code != 0 {
+	if o := h.run("wrap", "--yes", file, "--", "--name", "x"); o.code != 0 {
 		t.Fatalf("%+v", o)
 	}
 	var doc struct {
@@ -286,7 +386,7 @@ func TestWrappedEntryRuns(t *testing.T) {
 	}
 	ok(t, json.Unmarshal([]byte(h.text(file)), &doc))
 	x := doc.McpServers["x"]
-	cmd := exec.Command(x.Command, x.Args...)
+	cmd := exec.Command(filepath.Join(filepath.Dir(tether), x.Command), x.Args...)
 	cmd.Env = []string{"A=" + x.Env["A"], "PATH=/usr/bin:/bin", "XDG_RUNTIME_DIR=" + h.dir}
 	o := finish(t, cmd)
 	words := strings.Fields(o.stdout)

@@ -54,7 +54,7 @@ func parseFlags() (*campaign, error) {
 	flag.StringVar(&only, "only", "", "run the cases whose id matches this regular expression")
 	flag.DurationVar(&c.sample, "sample", 0, "run random cases for this long instead of all")
 	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "seed of the sample")
-	flag.DurationVar(&c.bound, "bound", 5*time.Second, "how long a session may take to end")
+	flag.DurationVar(&c.bound, "bound", 9*time.Second, "how long a session may take to end")
 	flag.IntVar(&c.again, "again", 2, "run a case that failed so often again; it counts if it fails once more, and is told otherwise")
 	flag.IntVar(&c.jobs, "jobs", runtime.NumCPU()+1, "cases at once")
 	flag.StringVar(&c.file, "cases", "", "run the cases whose ids begin the lines of this `FILE`")

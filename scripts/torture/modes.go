@@ -28,8 +28,8 @@ func modes() map[string]mode {
 		"leaf":      {},
 		"noleaf":    {flags: []string{"--cgroup=off"}},
 		"deaf":      {deaf: true},
-		"hibernate": {flags: []string{"--hibernate=60ms", "--wake-timeout=2s"}, sleeps: true},
-		"share":     {flags: []string{"--share", "--share-linger=0s", "--wake-timeout=2s", "--log-file=" + logFile}, shares: true},
+		"hibernate": {flags: []string{"--hibernate=60ms"}, sleeps: true},
+		"share":     {flags: []string{"--share", "--share-linger=0s", "--log-file=" + logFile}, shares: true},
 		"engine":    {env: []string{"DOCKER_HOST=unix://" + engineSocket}, engine: true},
 		"logfile":   {flags: []string{"--log-level=debug", "--log-file=" + logFile}, unlogged: true},
 		bareMode:    {bare: true},
@@ -39,6 +39,6 @@ func modes() map[string]mode {
 // commonFlags are those of every session. The graces are short, because each case waits for them.
 func commonFlags() []string {
 	return []string{
-		"--term-grace=60ms", "--eof-grace=60ms", "--container-grace=60ms", "--kill-timeout=1s", "--log-level=info", "--log-format=json",
+		"--term-grace=60ms", "--eof-grace=60ms", "--container-grace=60ms", "--log-level=info", "--log-format=json",
 	}
 }

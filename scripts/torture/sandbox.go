@@ -40,13 +40,13 @@ const (
 	// faultyDelay is how many seconds a delayed call waits: longer than the graces.
 	faultyDelay = "0.2"
 	// watchdogBound is how long after the bound the anchor's watchdog may take to end a session that does not end by itself.
-	watchdogBound = 6 * time.Second
+	watchdogBound = 10 * time.Second
 	// settle is how long processes may take to disappear when none of mcp-tether is left to end them.
 	settle = 300 * time.Millisecond
 	// scanPause is between two looks at the process table.
 	scanPause = 8 * time.Millisecond
 	// reapBound is how long `reap --kill` may take.
-	reapBound = 10 * time.Second
+	reapBound = 15 * time.Second
 	// reapTries and reapPause are how often it is tried again.
 	reapTries = 3
 	reapPause = 300 * time.Millisecond
@@ -484,7 +484,7 @@ func (s *sandbox) reap() string {
 		return err.Error()
 	}
 	defer unix.Close(file)
-	pid, err := syscall.ForkExec(s.program, []string{"mcp-tether", "reap", "--kill", "--term-grace=50ms", "--kill-timeout=1s"}, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(s.program, []string{"mcp-tether", "reap", "--kill"}, &syscall.ProcAttr{
 		Env: environment(s.m), Files: []uintptr{uintptr(file), uintptr(file), uintptr(file)},
 	})
 	if err != nil {
