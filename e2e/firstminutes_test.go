@@ -132,8 +132,7 @@ func (n *newcomer) sees(texts ...string) string {
 func (n *newcomer) says(code int, command string, texts ...string) string {
 	n.t.Helper()
 	n.said++
-	n.types("clear")
-	n.types(fmt.Sprintf(`%s; echo "exit $? of %d."`, command, n.said))
+	n.types(fmt.Sprintf(`clear; %s; echo "exit $? of %d."`, command, n.said))
 	screen := n.sees(append(texts, fmt.Sprintf("exit %d of %d.", code, n.said))...)
 	if joined := n.screen("-J"); strings.Count(joined, "\n") != strings.Count(screen, "\n") {
 		n.t.Errorf("%s: lines are longer than 80 columns:\n%s", command, joined)
@@ -159,8 +158,8 @@ func (n *newcomer) files() map[string]string {
 // processes are those of its servers: each has this in its command line.
 func (n *newcomer) processes(mark string) []proc { return stage.Saying("^sleep\x00" + mark) }
 
-// The first five minutes of a new user, who is not root: install, wrap two clients, one server declined, ps, stop, history, unwrap,
-// uninstall, and nothing is left.
+// The first five minutes of a new user, who is not root: install, wrap two clients but for one server, ps, stop, history, uninstall,
+// and nothing is left.
 func TestFirstFiveMinutes(t *testing.T) {
 	testkit.Proof(t)
 	t.Parallel()
@@ -182,10 +181,10 @@ func TestFirstFiveMinutes(t *testing.T) {
 	n.types("make install PREFIX=~/.local && echo inst''alled")
 	n.sees("installed")
 	n.says(0, "mcp-tether version", "mcp-tether version ")
-	n.types("clear; mcp-tether wrap")
-	for _, answer := range [][2]string{{"Let 2 servers start when needed", "n"}, {"Wrap files?", "y"}, {"Wrap bare?", "n"}, {"Wrap web?", "y"}} {
-		n.sees(answer[0])
-		n.types(answer[1])
+	n.types("clear; mcp-tether wrap --server files --server web")
+	for _, client := range []string{"Codex", "Cursor"} {
+		n.sees("Wrap 1 server of " + client + "?")
+		n.types("y")
 	}
 	n.sees("start again:", "Codex", "Cursor")
 	const wrapped = `"run", "--name", "files", "--", "sh", `
@@ -201,7 +200,7 @@ func TestFirstFiveMinutes(t *testing.T) {
 	testkit.Until(t, "three servers with their helpers", func() bool { return len(n.processes(mark)) == 6 })
 	n.says(0, "mcp-tether ps", "SESSION ", "files ", "web ", "running ")
 	n.says(0, "mcp-tether stop --name files", "ended ", " files")
-	if screen := n.says(0, "mcp-tether ps --tree", "web ", "sleep "+mark); strings.Contains(screen, "files") {
+	if screen := n.says(0, "mcp-tether ps $(mcp-tether ps -q)", "NAME ", "web", "sleep "+mark); strings.Contains(screen, "files") {
 		t.Errorf("after stop:\n%s", screen)
 	}
 	n.says(0, "mcp-tether history", "files", "WHY")
@@ -212,6 +211,7 @@ func TestFirstFiveMinutes(t *testing.T) {
 	n.presses("y")
 	n.sees("ended ", " web")
 	n.presses("q")
+	n.sees("$") // What is typed before is read as keys.
 	n.says(0, "mcp-tether ps", "no living sessions")
 
 	// The gateway goes. Only the helper of the declined server stays, and shows that helpers are seen here.
@@ -220,14 +220,12 @@ func TestFirstFiveMinutes(t *testing.T) {
 	for _, p := range n.processes(mark) {
 		ok(t, p.Signal(unix.SIGKILL))
 	}
-	n.types("clear; mcp-tether unwrap")
-	for _, server := range []string{"files", "web"} {
-		n.sees("Unwrap " + server + "?")
+	n.types("clear; make uninstall PREFIX=~/.local && echo uninst''alled")
+	for _, client := range []string{"Codex", "Cursor"} {
+		n.sees("Unwrap 1 server of " + client + "?")
 		n.types("y")
 	}
-	n.sees("start again:")
-	n.types("clear; make uninstall PREFIX=~/.local && echo uninst''alled")
-	n.sees("uninstalled")
+	n.sees("start again:", "uninstalled")
 	n.says(0, "rm -r ~/.local/state/mcp-tether") // as README says
 	n.says(127, "mcp-tether ps")
 	after := n.files()

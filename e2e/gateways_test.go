@@ -404,15 +404,15 @@ func TestRealGateways(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, c[0])
 			before := s.h.text(s.file)
-			s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
+			s.wrapped("wrap", "--yes", s.g.name, "--", "--term-grace", "300ms")
 			s.wrapped("unwrap", "--yes", s.g.name)
 			if now := s.h.text(s.file); now != before {
 				t.Errorf("after unwrap the configuration is\n%s\nand was\n%s", now, before)
 			}
 			if c[1] == "end" {
-				s.wrapped("wrap", "--yes", "--preset", s.g.name)
+				s.wrapped("wrap", "--yes", s.g.name, "--", "--lazy", "--hibernate", "30m")
 			} else {
-				s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
+				s.wrapped("wrap", "--yes", s.g.name, "--", "--term-grace", "300ms")
 			}
 			s.play(c[1])
 			testkit.Until(t, "nothing of the server is left", func() bool { return len(s.marked()) == 0 })
@@ -444,11 +444,11 @@ func TestRealOpenClaw(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "openclaw")
 	before := s.h.text(s.file)
-	s.wrapped("wrap", "--yes", "--preset", s.g.name)
+	s.wrapped("wrap", "--yes", s.g.name, "--", "--lazy", "--hibernate", "30m")
 	for _, ending := range []string{"end", "SIGTERM", "SIGKILL"} {
 		s.play(ending)
 		testkit.Until(t, ending+": nothing of the server is left", func() bool { return len(s.marked()) == 0 })
-		s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
+		s.wrapped("wrap", "--yes", s.g.name, "--", "--term-grace", "300ms")
 	}
 	s.wrapped("unwrap", "--yes", s.g.name)
 	if now := s.h.text(s.file); now != before {

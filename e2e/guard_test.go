@@ -35,10 +35,11 @@ func (s *session) errors() string {
 	return string(b)
 }
 
-// The client gets messages alone, also from the next server. Without the flag the first thing that it gets is none: the control.
+// The client gets messages alone, also from the next server, as wherever a front stands. Without that the first thing that it gets is
+// none: the control.
 func TestStdoutGuard(t *testing.T) {
 	t.Parallel()
-	s := scripted(t, setup{Flags: sleepy("--stdout-guard")}, noisy)
+	s := scripted(t, setup{Flags: sleepy()}, noisy)
 	s.greet()
 	s.IDs = s.Records()
 	s.asleep(1)
@@ -112,16 +113,16 @@ func TestKeepStderrHeldOpen(t *testing.T) {
 }
 
 // Of a shared server, the lines that are no messages go to standard error of the session that has been attached longest. Its last
-// words are quoted to all. Without the flags neither happens: the control.
+// words are quoted to all. Switched off neither happens: the control.
 func TestGuardAndKeepShared(t *testing.T) {
 	t.Parallel()
-	for _, flags := range [][]string{{"--stdout-guard", "--keep-stderr"}, nil} {
+	for _, flags := range [][]string{nil, {"--stdout-guard=false", "--keep-stderr=false"}} {
 		s := share(t, flags...)
 		s.command[2] = strings.Replace(s.command[2], `exec "$@"`, `echo "[INFO] listening"; echo ready; `+failed, 1)
 		c, other := s.client(), s.client()
 		got, err := os.ReadFile(filepath.Join(s.Dir, "stderr"))
 		noError(t, err)
-		if want := map[bool]string{true: noise}[flags != nil]; string(got) != want {
+		if want := map[bool]string{true: noise}[flags == nil]; string(got) != want {
 			t.Errorf("%v: standard error has %q", flags, got)
 		}
 		other.write(toolCall(5, "hold", ""))
@@ -129,7 +130,7 @@ func TestGuardAndKeepShared(t *testing.T) {
 		c.write(toolCall(4, "die", "7"))
 		for id, c := range map[int]*sharer{4: c, 5: other} {
 			r := c.answer(id)
-			if r.Error == nil || !strings.Contains(r.Error.Message, "(exit code 7)") || strings.Contains(r.Error.Message, `"fatal: no \"token\""`) != (flags != nil) {
+			if r.Error == nil || !strings.Contains(r.Error.Message, "(exit code 7)") || strings.Contains(r.Error.Message, `"fatal: no \"token\""`) != (flags == nil) {
 				t.Errorf("%v: %+v", flags, r.Error)
 			}
 		}

@@ -86,8 +86,8 @@ func list(c *cli.Context) (incomplete bool, err error) {
 		}
 	}
 	view := live.View{Tree: c.Bool("tree"), Users: os.Getuid() == 0}
-	if view.Width, _, err = term.GetSize(int(os.Stdout.Fd())); err != nil {
-		view.Width = 0
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		view.Width = width
 	}
 	switch {
 	case c.Bool("quiet"):
