@@ -36,11 +36,15 @@ func examine(c *cli.Context) error {
 		return usageError("doctor takes no arguments, got " + c.Args().First())
 	}
 	all := append(doctor.All(runtimeDir()), leaks()...)
-	show := doctor.Text
+	var err error
 	if c.Bool("json") {
-		show = doctor.JSON
+		err = doctor.JSON(os.Stdout, all)
+	} else {
+		on := coloured(os.Stdout)
+		colours := map[doctor.State]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}
+		err = doctor.Text(os.Stdout, all, func(s doctor.State, text string) string { return paint(on, colours[s], text) })
 	}
-	if err := show(os.Stdout, all); err != nil {
+	if err != nil {
 		return err
 	}
 	if doctor.Failed(all) {

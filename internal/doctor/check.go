@@ -46,13 +46,13 @@ func Failed(all []Check) bool {
 	return false
 }
 
-// Text prints the verdict, one line for each check, and one for its cure.
-func Text(w io.Writer, all []Check) error {
+// Text prints the verdict, one line for each check, and one for its cure. paint gives a state its colour.
+func Text(w io.Writer, all []Check, paint func(s State, text string) string) error {
 	if _, err := fmt.Fprintln(w, Verdict(all)); err != nil {
 		return err
 	}
 	for _, c := range all {
-		if _, err := fmt.Fprintf(w, "%-4s  %-9s  %s\n", c.State, c.About, describe.Text(c.Found)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %-9s  %s\n", paint(c.State, fmt.Sprintf("%-4s", c.State)), c.About, describe.Text(c.Found)); err != nil {
 			return err
 		}
 		if c.Cure == "" {

@@ -133,7 +133,7 @@ func TestClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := Text(&text, Clients()); err != nil {
+	if err := Text(&text, Clients(), func(_ State, text string) string { return text }); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

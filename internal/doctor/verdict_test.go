@@ -32,7 +32,7 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		var b bytes.Buffer
-		if err := Text(&b, all); err != nil || !strings.HasPrefix(b.String(), want+"\n") {
+		if err := Text(&b, all, func(_ State, text string) string { return text }); err != nil || !strings.HasPrefix(b.String(), want+"\n") {
 			t.Errorf("%q begins no text: %q, %v", want, b.String(), err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -53,7 +52,7 @@ var (
 	ErrTooMuch = errors.New("too many values")
 )
 
-// Parse reads JSON, JSON with comments and trailing commas, or JSON5 (spec.json5.org), which is a superset of both, and
+// Parse reads JSON, also with comments, trailing commas, single quotes and bare names, as clients write it of JSON5 (spec.json5.org). It
 // says where each value stands. An error names the line and wraps ErrSyntax or ErrTooMuch.
 func Parse(text []byte) (Node, error) {
 	p := parser{text: text}
@@ -84,10 +83,7 @@ func (n *Node) Any() any {
 		}
 		return list
 	case Number:
-		f, err := strconv.ParseFloat(n.Text, 64)
-		if err != nil {
-			return math.NaN() // hexadecimal, Infinity: no caller calculates with it
-		}
+		f, _ := strconv.ParseFloat(n.Text, 64) // Out of range it is infinite: no caller calculates with it.
 		return f
 	case Word:
 		if n.Text == "null" {
@@ -123,7 +119,7 @@ func (p *parser) space() error {
 	for p.at < len(p.text) {
 		rest := p.text[p.at:]
 		switch {
-		case bytes.IndexByte([]byte(whiteSpace+"\v\f"), rest[0]) >= 0:
+		case bytes.IndexByte([]byte(whiteSpace), rest[0]) >= 0:
 			p.at++
 		case bytes.HasPrefix(rest, []byte("//")):
 			end := bytes.IndexByte(rest, '\n')
@@ -137,12 +133,6 @@ func (p *parser) space() error {
 				return p.fail("a comment without an end")
 			}
 			p.at += 2 + end + 2
-		case rest[0] >= utf8.RuneSelf:
-			r, n := utf8.DecodeRune(rest)
-			if r != '\u00a0' && r != '\ufeff' && r != '\u2028' && r != '\u2029' {
-				return nil
-			}
-			p.at += n
 		default:
 			return nil
 		}
@@ -266,14 +256,7 @@ func (p *parser) bareKind(word string) (Kind, error) {
 	case "":
 		return Word, p.fail("a value is missing")
 	}
-	digits := strings.TrimLeft(word, "+-")
-	if digits == "NaN" || digits == "Infinity" {
-		return Number, nil
-	}
-	if _, err := strconv.ParseFloat(digits, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return Number, nil
-	}
-	if _, err := strconv.ParseUint(digits, 0, 64); err == nil {
+	if _, err := strconv.ParseFloat(word, 64); strings.IndexByte("-0123456789", word[0]) >= 0 && (err == nil || errors.Is(err, strconv.ErrRange)) {
 		return Number, nil
 	}
 	return Word, p.fail(fmt.Sprintf("%.40q is no value", word))
@@ -303,8 +286,8 @@ func (p *parser) quoted() (string, error) {
 	return "", p.fail("a string without an end")
 }
 
-// escapes are the letters that stand for a control character after a backslash.
-const escapes = "b\bf\fn\nr\rt\tv\v0\x00"
+// escapes are what stands for another character after a backslash, each before that.
+const escapes = "b\bf\fn\nr\rt\t\"\"''\\\\//"
 
 // escape reads what begins with a backslash.
 func (p *parser) escape(out []byte) ([]byte, error) {
@@ -313,8 +296,7 @@ func (p *parser) escape(out []byte) ([]byte, error) {
 	}
 	c := p.text[p.at]
 	p.at++
-	switch c {
-	case 'u':
+	if c == 'u' {
 		r, err := p.hex(4)
 		if err == nil && utf16.IsSurrogate(r) && bytes.HasPrefix(p.text[p.at:], []byte(`\u`)) {
 			before := p.at
@@ -327,21 +309,11 @@ func (p *parser) escape(out []byte) ([]byte, error) {
 			}
 		}
 		return utf8.AppendRune(out, r), err
-	case 'x':
-		r, err := p.hex(2)
-		return utf8.AppendRune(out, r), err
-	case '\r':
-		if p.peek() == '\n' {
-			p.at++
-		}
-		return out, nil
-	case '\n': // the string goes on in the next line
-		return out, nil
 	}
 	if i := strings.IndexByte(escapes, c); i >= 0 && i%2 == 0 {
 		return append(out, escapes[i+1]), nil
 	}
-	return append(out, c), nil
+	return nil, p.fail("an escape that is not known")
 }
 
 // hex reads a number of n hexadecimal digits.
