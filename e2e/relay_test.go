@@ -22,7 +22,9 @@ import (
 // The relay of --hibernate. As long as nothing sleeps, nobody can tell it from streams that are inherited (streams_test.go).
 
 // awakeFlags are those of a session with a relay that never sleeps, with more of them.
-func awakeFlags(more ...string) []string { return append([]string{"--hibernate=1h", "--stdout-guard=false"}, more...) }
+func awakeFlags(more ...string) []string {
+	return append([]string{"--hibernate=1h", "--stdout-guard=false"}, more...)
+}
 
 var stdios = []string{"pipe", "socketpair"}
 

@@ -42,7 +42,7 @@ func (s status) Error() string {
 func (s status) Unwrap() error { return s.err }
 
 // app describes the program to the flag parser. Help and version go to out.
-func app(args []string, out io.Writer, commands []*cli.Command) *cli.App {
+func app(out io.Writer, commands []*cli.Command) *cli.App {
 	cli.HelpPrinter = printHelp
 	return &cli.App{
 		Name:                      "mcp-tether",
@@ -90,7 +90,7 @@ func command(args []string, delegated bool) int {
 	if len(args) > 1 && slices.ContainsFunc(all, func(c *cli.Command) bool { return c.Name == args[1] }) {
 		failure = exitUnread
 	}
-	return outcome(app(args, os.Stdout, all).Run(args), failure)
+	return outcome(app(os.Stdout, all).Run(args), failure)
 }
 
 // outcome reports what came of a command line, and gives the exit code: failure for an error that has none.

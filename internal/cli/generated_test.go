@@ -26,7 +26,7 @@ func inRoot(t *testing.T) {
 }
 
 // theApp is the program with all commands.
-func theApp() *cli.App { return app([]string{"mcp-tether"}, io.Discard, commands(false, nil)) }
+func theApp() *cli.App { return app(io.Discard, commands(false, nil)) }
 
 // generated are the files that follow from the flags, and what they must hold.
 func generated() map[string]string {

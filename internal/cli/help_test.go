@@ -65,7 +65,7 @@ func TestSuggestions(t *testing.T) {
 		"stop --name": "flag needs an argument: --name (see", "wrap codex --yes": "come before CLIENT", "reap --forget 1 --kill": "give one of them",
 	} {
 		args := append([]string{"mcp-tether"}, strings.Fields(line)...)
-		if err := app(args, io.Discard, commands(false, nil)).Run(args); err == nil || !strings.Contains(err.Error(), want) {
+		if err := app(io.Discard, commands(false, nil)).Run(args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}

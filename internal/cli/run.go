@@ -92,7 +92,7 @@ var errRead = errors.New("the flags were read")
 // parse reads a command line of run, the first word of which is the program. It reports whether there is a session to run; if
 // not, the user has asked for help.
 func (s settings) parse(args []string, out io.Writer) (settings, bool, error) {
-	err := app(args, out, []*cli.Command{runCommand(&s)}).Run(args)
+	err := app(out, []*cli.Command{runCommand(&s)}).Run(args)
 	if errors.Is(err, errRead) {
 		return s, true, nil
 	}

@@ -141,11 +141,11 @@ func TestClients(t *testing.T) {
 		"ok    clients    Cursor: 1 server, wrapped\n",
 		"ok    clients    Zed: 2 servers, all wrapped, or started by mcp-tether in a way of its own\n",
 		"warn  clients    OpenClaw: 1 of 2 servers not wrapped: g\n",
-		"warn  clients    Claude Code: ",
+		"warn  clients    Claude Code, " + home + "/.claude.json: ",
 		"warn  clients    Claude Code, " + home + "/.claude/plugins/cache/m/p/1.0/.mcp.json: 1 of 1 servers not wrapped: q\n",
 		"warn  clients    Gemini CLI, " + home + "/.gemini/extensions/ext/gemini-extension.json: 1 of 1 servers not wrapped: p\n",
 		"add the server to Gemini CLI by hand: \"command\": \"mcp-tether\", \"args\": [\"run\",\"--name\",\"p\",\"--\",\"npx\",\"x\"]\n",
-		"warn  clients    Gemini CLI: 1 of 1 servers not wrapped: d\n                 -> mcp-tether wrap " + target + "\n",
+		"warn  clients    Gemini CLI, " + home + "/.gemini/settings.json: 1 of 1 servers not wrapped: d\n                 -> mcp-tether wrap " + target + "\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())

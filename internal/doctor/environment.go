@@ -95,19 +95,23 @@ func Clients() []Check {
 	if len(all) > 0 {
 		return all
 	}
+	files := map[string]int{}
 	for _, p := range places {
-		all = append(all, inTime(aboutClients, p.Path, func() []Check { return client(p) })...)
+		files[p.Client.Name]++
+	}
+	for _, p := range places {
+		all = append(all, inTime(aboutClients, p.Path, func() []Check { return client(p, files[p.Client.Name] > 1) })...)
 	}
 	return all
 }
 
-// client examines the servers in one file, and what keeps some from being wrapped.
-func client(p clients.Place) []Check {
+// client examines the servers in one file, and what keeps some from being wrapped. One of several of a client is named.
+func client(p clients.Place, several bool) []Check {
 	cure, title := "mcp-tether wrap "+p.Client.Name, p.Client.Title
 	if title == "" {
 		cure, title = "mcp-tether wrap "+p.Path, "this project's "+p.Path
 	}
-	if p.Bundled {
+	if p.Bundled || several && p.Client.Name != "" {
 		title += ", " + p.Path
 	}
 	d, err := clients.OpenDocument(p)
@@ -122,7 +126,10 @@ func client(p clients.Place) []Check {
 		plan, err = d.Plan(clients.Options{}, func(string) bool { return true })
 	}
 	if err != nil {
-		return []Check{poor(Warn, aboutClients, "read that file", "%s: %s: %v", title, p.Path, err)}
+		if !strings.Contains(title, p.Path) {
+			title += ": " + p.Path
+		}
+		return []Check{poor(Warn, aboutClients, "read that file", "%s: %v", title, err)}
 	}
 	var bare, own []string
 	var listed []Check
