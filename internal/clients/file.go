@@ -54,8 +54,8 @@ type File struct {
 }
 
 // Known reads the files of the known gateways below the given home directories, and those of the projects that they
-// name: the same that wrap changes. They speak for the user that reads them, whichever user has written them. It passes over files that are missing
-// or closed to us, and calls warn for others that cannot be read.
+// name: the same that wrap changes. They speak for the user that reads them, whichever user has written them. It passes over files
+// that are missing or closed to us, and calls warn for others that cannot be read.
 func Known(homes []string, warn func(error)) (out []File) {
 	var seen []fs.FileInfo
 	add := func(name string) (f File) {

@@ -197,7 +197,8 @@ func (e *entry) words() []string {
 	return words
 }
 
-// plan gives the edits that an entry needs and its command line once it is wrapped, or says why it is left alone. env is what the entry adds to the environment.
+// plan gives the edits that an entry needs and its command line once it is wrapped, or says why it is left alone. env is what the
+// entry adds to the environment.
 func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, line []string, err error) {
 	at := e.commandAt()
 	switch {
