@@ -213,6 +213,8 @@ func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, 
 		return nil, nil, nil
 	case at == 0 && strings.HasPrefix(e.command.text, "-"):
 		return nil, nil, errForm // run would take it for a flag
+	case at == 0 && !e.joined && e.list != nil && len(e.args) == 0 && !onlySpace(text, e.list.start+1, e.list.end-1):
+		return nil, nil, errForm // unwrap could not tell the comments in the list from others
 	}
 	if dirs, own := env["PATH"].(string); own && at == 0 && o.Path == "" && o.PathIn != nil {
 		if o.Path, err = o.PathIn(dirs); err != nil {

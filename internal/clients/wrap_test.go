@@ -245,6 +245,7 @@ func TestWrapLeavesAlone(t *testing.T) {
 	}{
 		"numbers among the words":    {JSON, `{"mcpServers":{"x":{"command":"npx","args":["-p",80]}}}`, errForm},
 		"a command that is a table":  {JSON, `{"context_servers":{"x":{"command":{"path":"npx"}}}}`, errForm},
+		"comments in an empty list":  {JSON, `{"mcpServers":{"x":{"command":"npx","args":[ /* none */ ]}}}`, errForm},
 		"two commands":               {JSON, `{"mcpServers":{"x":{"command":"a","command":"b"}}}`, errDouble},
 		"two servers of a name":      {JSON, `{"mcpServers":{"x":{"command":"a"},"x":{"command":"b"}}}`, errDouble},
 		"two, one by network":        {JSON, `{"mcpServers":{"x":{"command":"a"}},"mcpServers":{"x":{"url":"http://b"}}}`, errDouble},
