@@ -98,12 +98,11 @@ func TestWrapAndLists(t *testing.T) {
 	const allow = `{"allowedMcpServers":[{"serverCommand":["node","/srv/x.js"]}]}`
 	const servers = `{"mcpServers":{"good":{"command":"node","args":["/srv/x.js"]},"bad":{"command":"node","args":["/srv/x.js","--bad"]}}}`
 	const list, codexList = "/etc/claude-code/managed-settings.json", "/etc/codex/requirements.toml"
-	for _, dir := range []string{filepath.Dir(list), filepath.Dir(codexList)} {
-		ok(t, os.MkdirAll(dir, 0o755))
-		if exec.Command("mount", "-t", "tmpfs", "none", dir).Run() != nil {
-			t.Fatal("no directory of the test's own for lists")
-		}
+	own := t.TempDir()
+	if out, err := exec.Command("sh", "-c", `cp -a /etc/. "$0" && mkdir -p "$0/claude-code" "$0/codex" && mount --bind "$0" /etc`, own).CombinedOutput(); err != nil {
+		t.Fatalf("no /etc of the test's own: %v, %s", err, out)
 	}
+	defer func() { _ = exec.Command("umount", "-l", "/etc").Run() }()
 	h := newWrapHome(t)
 	claude, project := h.put(".claude.json", servers), h.put(".mcp.json", servers)
 	codex := h.put(".codex/config.toml", "[mcp_servers.docs]\ncommand = \"docs-mcp\"\nargs = [\"--stdio\"]\n")
