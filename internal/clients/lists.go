@@ -151,6 +151,7 @@ func (l *list) allows(name string, line []string) bool {
 // program, after that with it.
 func (l Lists) judge(name string, wrapped bool, before, after []string, force bool) error {
 	var not []string
+	hint := ""
 	for i := range l.all {
 		one := &l.all[i]
 		for _, r := range one.denied {
@@ -167,15 +168,14 @@ func (l Lists) judge(name string, wrapped bool, before, after []string, force bo
 		case !one.allows(name, before):
 			not = append(not, fmt.Sprintf("%s does not allow it (%s), wrapped or not", one.file, one.member))
 		default:
+			if !wrapped {
+				hint = "; or --force"
+			}
 			not = append(not, fmt.Sprintf("%s allows it bare, and wrapped it would be off: add to %s: %s", one.file, one.member, one.entry(name, after)))
 		}
 	}
 	if len(not) == 0 {
 		return nil
-	}
-	hint := "; or --force"
-	if wrapped {
-		hint = ""
 	}
 	return fmt.Errorf("%w: %s%s", ErrListed, strings.Join(not, "; "), hint)
 }
