@@ -98,7 +98,7 @@ func (t *tree) empty(childrenLeft bool) bool {
 	return len(end) == 0 && err == nil
 }
 
-// onlyOthers reports whether all that is left is kept on purpose, was there before, or is dead. It reads the process table, so it is
+// onlyOthers reports whether all that is left is kept on purpose, or was there before. It reads the process table, so it is
 // called only at the end.
 func (t *tree) onlyOthers() bool {
 	// A process that is reparented while the table is read may be missed once.
@@ -111,10 +111,10 @@ func (t *tree) onlyOthers() bool {
 }
 
 // explained reports whether a look finds no member, and something else that explains why a child is left: it is kept on purpose, or
-// not the session's, or dead (a tracer may hold it).
+// not the session's.
 func (t *tree) explained() bool {
 	members, kept, err := t.members.Members()
-	return err == nil && len(members) == 0 && !t.members.Unseen() && len(kept)+t.others()+t.members.Dead() > 0
+	return err == nil && len(members) == 0 && !t.members.Unseen() && len(kept)+t.others() > 0
 }
 
 // others counts the processes that do not belong to the session: those that the last look has found, and those that it

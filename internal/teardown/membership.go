@@ -42,8 +42,6 @@ type Membership struct {
 	roles map[int]role
 	// helpers are the sessions (setsid(2)) of Root's helpers.
 	helpers map[int]bool
-	// dead counts Root's children that had ended.
-	dead int
 	// sparing says that one was seen that is kept, and whole that the leaf holds none.
 	sparing, whole bool
 }
@@ -67,7 +65,7 @@ const (
 // they started. The error says what could not be read; the lists hold what could. A process that could not be inspected is not kept.
 func (m *Membership) Members() (end, kept []proc.Stat, err error) {
 	found, err := m.reader.Descendants(m.Root)
-	m.roles, m.dead = map[int]role{}, 0
+	m.roles = map[int]role{}
 	found, serr := m.addSession(found)
 	found, lerr := m.addLeaf(found)
 	// Asked after the table was read: each helper in the table is known by then.
@@ -104,9 +102,6 @@ func (m *Membership) judge(p proc.Stat) role {
 		is = foreign
 	case p.Dead():
 		is = ended
-		if p.PPID == m.Root {
-			m.dead++
-		}
 	case was == spared, above == spared, m.keeps(p, m.Keep): // also if it rewrites its environment later
 		is = spared
 	}
@@ -135,10 +130,6 @@ func (m *Membership) sessions(found []proc.Stat) map[int]bool {
 	}
 	return sessions
 }
-
-// Dead counts the children of Root that had ended at the last look. What they have left is reparented to Root before they end, so a
-// second look finds that.
-func (m *Membership) Dead() int { return m.dead }
 
 // Unseen reports whether the last look has met a living process that cannot be read (hidepid).
 func (m *Membership) Unseen() bool { return m.reader.Unseen }
