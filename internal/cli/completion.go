@@ -13,7 +13,6 @@ import (
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/live"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/share"
 )
 
 // The shells ask the program itself for the words that may come next. Their scripts are installed by packages, and printed by
@@ -196,8 +195,6 @@ func valuesOf(command, flag string) []string {
 		return []string{"text", "json"}
 	case "share-scope":
 		return []string{"gateway", "user"}
-	case "share-asks":
-		return []string{share.AsksCertain, share.AsksInCall}
 	case "format":
 		return []string{"json", "toml"}
 	case "log-file", "config", "home", "metrics-file":

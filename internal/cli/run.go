@@ -176,8 +176,6 @@ func runFlags() []cli.Flag {
 			Usage: "at most `N` sessions for each shared server, then another server is started; 0 for no limit"},
 		&cli.StringSliceFlag{Name: "share-ignore-env", EnvVars: []string{argv.EnvIgnored},
 			Usage: "share also where the variable `NAME` differs (repeatable); the server has that of its first session"},
-		&cli.StringFlag{Name: "share-asks", Value: share.AsksCertain, EnvVars: []string{"MCP_TETHER_SHARE_ASKS"},
-			Usage: "`WHEN` a shared server may ask a session: certain, or in-call for one that is known to ask only within a call"},
 		&cli.BoolFlag{Name: "no-history", DisableDefaultText: true, EnvVars: []string{"MCP_TETHER_NO_HISTORY"},
 			Usage: "leave the session out of what mcp-tether history shows"},
 	}
@@ -316,7 +314,7 @@ func hosted(c *cli.Context, opts supervise.Options, as *role) error {
 // sharing reads the flags of a shared server.
 func sharing(c *cli.Context, opts supervise.Options) share.Options {
 	return share.Options{
-		Scope: c.String("share-scope"), Asks: c.String("share-asks"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
+		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
 		MaxMessage: longestMessage(c), EOFGrace: opts.EOFGrace, EndLimit: opts.LongestEnd() + endMargin,
 		Guard: c.Bool("stdout-guard"), KeepStderr: c.Bool("keep-stderr"),
 	}

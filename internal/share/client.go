@@ -91,7 +91,7 @@ func (h *host) greet(c *client) {
 		return
 	}
 	copy(c.fds[:], fds)
-	if h.attached >= h.most || h.mux.Spent() {
+	if h.attached >= h.most {
 		h.send(c, verdict{Next: nextFull})
 		h.drop(c)
 		return

@@ -119,7 +119,6 @@ func Serve(o Options) error {
 	proc.SetComm(hostName)
 	h := &host{o: o, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, closing: map[*client]bool{}}
 	h.mux = mux.New(mux.Limits{})
-	h.mux.AsksInCall = o.Asks == AsksInCall
 	h.server.forget()
 	if err := h.prepare(); err != nil {
 		return err
@@ -593,8 +592,8 @@ func (h *host) count(by int) {
 	if h.attached == 0 && !h.ending {
 		h.lingerAt = h.leftAt.Add(h.o.Linger)
 		// A later session would wait for the answer that this one has not waited for, and the server may hang. Nor is there
-		// anybody to wait for if the server has roots, can tell no session apart any more, or was not started.
-		if h.mux.Greeting() || h.mux.Taken() || h.mux.Spent() || h.server.pid == 0 {
+		// anybody to wait for if the server has roots, or was not started.
+		if h.mux.Greeting() || h.mux.Taken() || h.server.pid == 0 {
 			h.lingerAt = time.Now()
 		}
 	}

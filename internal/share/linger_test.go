@@ -58,29 +58,3 @@ func TestServedElsewhere(t *testing.T) {
 		}
 	}
 }
-
-// A host that asks within calls only, and cannot tell them apart any more, takes no new sessions and ends with the last one.
-func TestSpentHost(t *testing.T) {
-	for _, inCall := range []bool{true, false} {
-		h := newHost(t)
-		h.o.Linger, h.mux.AsksInCall = time.Hour, inCall
-		pipeServer(t, h)
-		first, second := connect(t, h), connect(t, h)
-		h.greet(first)
-		h.greet(second)
-		hears(h, first, helloLine)
-		h.mux.FromServer([]byte(welcomeLine))
-		hears(h, first, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
-		h.detach(first, nil)
-		third := connect(t, h)
-		h.greet(third)
-		if full := h.clients[third.id] == nil; full != inCall {
-			t.Errorf("in-call %t: a new session is sent away: %t", inCall, full)
-		}
-		h.detach(second, nil)
-		h.detach(third, nil)
-		if ends := time.Until(h.lingerAt) < time.Minute; ends != inCall {
-			t.Errorf("in-call %t: it ends at once: %t", inCall, ends)
-		}
-	}
-}

@@ -25,15 +25,9 @@ type Options struct {
 	// Guard says that lines of the server which are no messages go to standard error of the first session. KeepStderr says that
 	// the last line of the server's standard error is in the errors for lost calls.
 	Guard, KeepStderr bool
-	// Scope is the value of --share-scope, and Asks of --share-asks.
-	Scope, Asks string
+	// Scope is the value of --share-scope.
+	Scope string
 }
-
-// The values of --share-asks: a request of the server goes where it certainly belongs, or to the session with the only open call.
-const (
-	AsksCertain = "certain"
-	AsksInCall  = "in-call"
-)
 
 // Validate reports the first option that is not valid.
 func (o Options) Validate() error {
@@ -44,8 +38,6 @@ func (o Options) Validate() error {
 		return fmt.Errorf("--share-max %d is negative: give 0 for as many as there are, or more", o.Max)
 	case o.Scope != argv.ScopeGateway && o.Scope != argv.ScopeUser:
 		return fmt.Errorf("--share-scope %q is none of gateway, user", o.Scope)
-	case o.Asks != AsksCertain && o.Asks != AsksInCall:
-		return fmt.Errorf("--share-asks %q is none of certain, in-call", o.Asks)
 	}
 	return nil
 }

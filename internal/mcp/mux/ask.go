@@ -83,57 +83,14 @@ func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 	return m.only()
 }
 
-// only is the client that all is for which names none: the only one that the server has ever had. Otherwise it is the one whose
-// call is being served, but background work of another one's call could ask in the meantime: that counts with AsksInCall alone.
+// only is the client that all is for which names none: the only one that the server has ever had. An open call is no
+// certainty, because background work of another one's call asks as well.
 func (m *Mux) only() (c *client, why string) {
 	if c = m.clients[m.sole]; c != nil {
 		return c, ""
 	}
-	if !m.AsksInCall {
-		return nil, "this request names no task, so it is not known which one it is for"
-	}
-	return m.served()
+	return nil, "this request names no task, so it is not known which one it is for"
 }
-
-// served is the one client whose call is being served; nil, and why, if that is not certain.
-func (m *Mux) served() (c *client, why string) {
-	if m.spent {
-		return nil, "a call of one that has left may still run, so it is not known which one this request is for"
-	}
-	for _, other := range m.order {
-		if !other.mayBeServed() {
-			continue
-		}
-		if c != nil {
-			return nil, "calls of several are open, so it is not known which one this request is for"
-		}
-		c = other
-	}
-	if c == nil {
-		return nil, "no call is open, so it is not known which one this request is for"
-	}
-	return c, ""
-}
-
-// mayBeServed reports whether a call of the client may run. Most servers never answer one that was cancelled.
-func (c *client) mayBeServed() bool {
-	for _, k := range c.calls {
-		for ; k != nil; k = k.next {
-			if k.sent && k.mayAsk() {
-				return true
-			}
-		}
-	}
-	return c.cancelled
-}
-
-// mayAsk reports whether the server may make a request within a call. A ping asks nothing, nor does a subscription (2026-07-28
-// has no requests of the server at all).
-func (k *call) mayAsk() bool { return k.method != mcp.MethodListen && k.method != mcp.MethodPing }
-
-// Spent reports whether the server's requests can be told apart no more, because a call of a client that has left may still
-// run. A server that only asks within a call is of use to no new client then.
-func (m *Mux) Spent() bool { return m.spent && m.AsksInCall }
 
 // alone reports whether the server has known no other client, and none waits to use it.
 func (m *Mux) alone(c *client) bool {

@@ -412,7 +412,6 @@ func (m *Mux) cancel(c *client, r request) {
 		m.drop(k)
 		return
 	}
-	c.cancelled = c.cancelled || k.mayAsk()
 	m.toServerFrom(c, splice(r.msg.Raw, edit{r.target, strconv.FormatInt(k.n, 10)}))
 	m.close(k)
 }

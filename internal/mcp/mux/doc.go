@@ -8,8 +8,7 @@
 // for the same is answered from its result; any other is a misfit.
 //
 // A request of the server goes to the client whose task it names, or to the only client that the server has ever had. Otherwise
-// the server gets an error, because it may come from background work of anybody's call. With AsksInCall it goes to the one client
-// whose call is being served.
+// the server gets an error, because it may come from background work of anybody's call.
 //
 // Up to 2025-11-25 there is one handshake for the life of the server's process; from 2026-07-28 on there is none. An
 // initialize binds a server that supports both for the life of its process (2026-07-28, basic/versioning). So one

@@ -60,7 +60,6 @@ type simClient struct {
 	asked, met, ready bool
 	roots             bool // has roots, and says so in its handshake
 	open              map[string]simCall
-	cancelled         bool
 	level             int
 	levels            int // setLevel requests that are open
 	subscribed        map[string]bool
@@ -486,7 +485,6 @@ func (w *world) cancel(c *simClient) {
 	keeps := call.method == "initialize" || call.target != "" // What changes the server is not cancelled.
 	if !keeps && !waits {
 		delete(c.open, id)
-		c.cancelled = true
 	}
 	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id))
 }
@@ -845,7 +843,6 @@ func (w *world) serverUpdates() {
 func (w *world) serverAsks() {
 	s := w.server
 	var able []*simRequest
-	owners := map[Client]bool{}
 	for _, r := range s.open {
 		if r.client != 0 && r.method == "tools/call" {
 			able = append(able, r)
@@ -853,9 +850,6 @@ func (w *world) serverAsks() {
 	}
 	if len(able) == 0 {
 		return
-	}
-	for _, r := range able {
-		owners[r.client] = true
 	}
 	r := able[w.r.IntN(len(able))]
 	s.count++
@@ -866,18 +860,8 @@ func (w *world) serverAsks() {
 		heard = len(c.asks)
 	}
 	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"sampling/createMessage","params":{"m":"%s"}}`, id, r.mark))
-	// With AsksInCall: if the server has the calls of one client alone and the mux has none on the way, that client must have
-	// been asked.
-	c := w.clients[r.client]
-	certain := w.m.AsksInCall && len(owners) == 1 && len(s.open) == len(able) && len(s.inbox) == 0 && !w.m.spent
-	for _, other := range w.clients {
-		certain = certain && (other == c || !other.cancelled)
-	}
-	if c != nil && certain && len(c.asks) != heard+1 {
-		w.fail("client %d alone has calls, and was not asked", c.id)
-	}
-	// Without it, only the client that has been alone from the start.
-	if c != nil && !w.m.AsksInCall && (w.m.sole == c.id) != (len(c.asks) == heard+1) {
+	// Only the client that has been alone from the start is asked.
+	if c := w.clients[r.client]; c != nil && (w.m.sole == c.id) != (len(c.asks) == heard+1) {
 		w.fail("client %d was asked or not, and the server knows %d alone", c.id, w.m.sole)
 	}
 }
@@ -1003,7 +987,7 @@ func (w *world) compare() {
 // play plays one history and says what was wrong. spoil, if it is not nil, changes what the mux says.
 func play(seed uint64, spoil func(Out) []Out) *world {
 	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, replied: map[string]bool{}, spoil: spoil}
-	w.modern, w.m.AsksInCall = w.r.IntN(4) == 0, w.r.IntN(2) == 0
+	w.modern = w.r.IntN(4) == 0
 	if !w.modern {
 		w.asksRoots = w.r.IntN(2) == 0
 		w.rootful = w.r.IntN(2) * (1 + w.r.IntN(4))

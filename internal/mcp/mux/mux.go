@@ -64,10 +64,6 @@ const (
 // Mux is what is known of the clients and of the server. Not for concurrent use. A call's []Out, not its lines, is valid
 // until the next call.
 type Mux struct {
-	// AsksInCall says that the server is known to make requests only within a call of the client that they are for. Set it
-	// before the first client comes.
-	AsksInCall bool
-
 	limits  Limits
 	clients map[Client]*client
 	// order lists the clients as they came.
@@ -89,9 +85,7 @@ type Mux struct {
 	logs      logs
 	watched   map[string]*watch
 	tasks     tasks
-	// spent says that a client has left whose call may still run (AsksInCall).
-	spent bool
-	out   []Out
+	out       []Out
 
 	scanner  mcp.Scanner
 	messages []mcp.Message
@@ -128,8 +122,6 @@ type client struct {
 	open  int
 	held  int64
 	words int
-	// cancelled: it has cancelled a call, which may still run.
-	cancelled bool
 	// level is the log level that it asked for, of those in levels; 0: none.
 	level int
 	// wish is the level that its latest open request asks for, and wishes counts such requests. levelOf is the number of
@@ -155,7 +147,6 @@ func (m *Mux) Detach(id Client) []Out {
 	if c == nil {
 		return nil
 	}
-	m.spent = m.spent || c.mayBeServed()
 	delete(m.clients, id)
 	m.order = slices.DeleteFunc(m.order, func(other *client) bool { return other == c })
 	m.abandonCalls(c)

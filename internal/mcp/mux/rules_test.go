@@ -164,15 +164,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	f.want(f.server(complaint), "")
 }
 
-// inCall has clients of a server that asks only within a call.
-func inCall(t *testing.T, clients ...Client) *fixture {
-	t.Helper()
-	f := met(t, clients...)
-	f.AsksInCall = true
-	return f
-}
-
-// So do the log messages, and the news of an elicitation goes to the client that was asked for it.
+// The log messages of a server that knows one client go to that one, and the news of an elicitation goes to the client that was asked for it.
 func TestNewsOfOneClient(t *testing.T) {
 	f := met(t, 1, 2)
 	f.want(f.server(logged("error")), "a "+logged("error"))
@@ -219,29 +211,6 @@ func TestTooLargeToRepeat(t *testing.T) {
 	f.want(f.from(1, large), refused)
 	if got := f.from(1, hello); !strings.HasPrefix(got, "s {") {
 		t.Error(got)
-	}
-}
-
-func TestCancelledCallsMayStillAsk(t *testing.T) {
-	f := inCall(t, 1, 2)
-	f.from(1, toolCall)
-	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
-	f.from(2, toolCall)
-	f.refused(f.server(sampling), "calls of several are open")
-	f.server(`{"id":4,"result":{}}`)
-	f.want(f.server(sampling), "a "+sampling)
-	if f.Spent() {
-		t.Error("as long as the client is there, nothing is lost")
-	}
-	f.Detach(1)
-	f.from(2, toolCall)
-	f.refused(f.server(sampling), "has left may still run")
-	if !f.Spent() {
-		t.Error("nobody knows of the call")
-	}
-	f.AsksInCall = false
-	if f.Spent() {
-		t.Error("nothing depends on the call")
 	}
 }
 
@@ -314,16 +283,10 @@ func TestKindsAreNotMistaken(t *testing.T) {
 }
 
 func TestPing(t *testing.T) {
-	f := inCall(t, 1, 2)
+	f := met(t, 1, 2)
 	f.want(f.server(`{"id":"p","method":"ping"}`), `s {"jsonrpc":"2.0","id":"p","result":{}}`)
 	f.want(f.from(1, `{"id":"p","method":"ping"}`), `s {"id":3,"method":"ping"}`)
-	// It is no reason to ask this client.
-	f.from(2, toolCall)
-	f.want(f.server(sampling), "b "+sampling)
 	f.want(f.server(`{"id":3,"result":{}}`), `a {"id":"p","result":{}}`)
-	f.from(1, `{"id":"p","method":"ping"}`)
-	f.Detach(1)
-	f.want(f.server(sampling), "b "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
 }
 
 func TestNotificationsOfTheServer(t *testing.T) {
