@@ -29,7 +29,6 @@ type call struct {
 	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
 	own, sent, modern, mayTask bool
 
-	batch *batch
 	// next is another call with the same id at the client.
 	next *call
 }
@@ -86,28 +85,28 @@ func parse(msg mcp.Message) (request, error) {
 }
 
 // clientAsks takes a request of a client.
-func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
+func (m *Mux) clientAsks(c *client, msg mcp.Message) error {
 	from, to := msg.IDSpan()
 	id := string(msg.Raw[from:to])
 	r, err := parse(msg)
 	switch {
 	case msg.ID == mcp.IDNull:
-		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null", b)
+		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null")
 	case err != nil:
-		m.refuse(c, id, codeInvalid, err.Error(), b)
+		m.refuse(c, id, codeInvalid, err.Error())
 	case len(msg.Raw) > mcp.DefaultKeep && (&call{method: msg.Method}).changesState():
 		// The session's front could not tell the next server of it, and would end with this one.
-		m.refuse(c, id, codeInvalid, "too large to be repeated to another server", b)
+		m.refuse(c, id, codeInvalid, "too large to be repeated to another server")
 	case c.open >= m.limits.Open:
-		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open), b)
+		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open))
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
-		m.refuse(c, id, codeInvalid, "a notification must not have an id", b)
+		m.refuse(c, id, codeInvalid, "a notification must not have an id")
 	case c.words+len(id)+len(msg.Method)+r.token.size()+r.target.size() > m.limits.Words && !c.onlyReleases(r):
-		m.refuse(c, id, codeInternal, "the ids of what is open are too long", b)
+		m.refuse(c, id, codeInternal, "the ids of what is open are too long")
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
-		m.refuse(c, id, codeInternal, "too much waits for the server", b)
+		m.refuse(c, id, codeInternal, "too much waits for the server")
 	default:
-		return m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, batch: b})
+		return m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method})
 	}
 	return nil
 }
@@ -121,7 +120,7 @@ func (c *client) onlyReleases(r request) bool {
 func (m *Mux) ask(c *client, r request, k *call) error {
 	k.modern = textOf(r.msg.Raw, r.version) != ""
 	if k.method == mcp.MethodInitialize && c.hasBegun() {
-		m.refuse(c, k.id, codeInvalid, "this client has begun its handshake already", k.batch)
+		m.refuse(c, k.id, codeInvalid, "this client has begun its handshake already")
 		return nil
 	}
 	if reason := m.misfit(r, k); reason != "" {
@@ -139,7 +138,7 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 	}
 	k.mayTask = k.target == "" && m.mayTask(r)
 	if k.mayTask && m.tasks.full(c, m.limits.Kept) {
-		m.refuse(c, k.id, codeInternal, fmt.Sprintf("%d tasks are running already", c.tasks), k.batch)
+		m.refuse(c, k.id, codeInternal, fmt.Sprintf("%d tasks are running already", c.tasks))
 		return nil
 	}
 	switch k.method {
@@ -151,7 +150,7 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 		m.subscribe(c, r, k)
 	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate:
 		if !m.tasks.owns(c, k.target) {
-			m.refuse(c, k.id, codeParams, "task not found", k.batch)
+			m.refuse(c, k.id, codeParams, "task not found")
 			return nil
 		}
 		fallthrough
@@ -175,9 +174,6 @@ func (m *Mux) open(k *call) {
 	c.calls[k.key] = k
 	c.words += k.words()
 	c.open++
-	if k.batch != nil {
-		k.batch.waiting++
-	}
 }
 
 // words is what a call counts towards Limits.Words.
@@ -345,12 +341,7 @@ func (m *Mux) deliver(k *call, msg mcp.Message, other edit) {
 
 // answer gives a line to the client of a call that is closed.
 func (m *Mux) answer(k *call, line []byte) {
-	switch {
-	case k.client == nil:
-	case k.batch != nil:
-		k.batch.waiting--
-		m.addTo(k.batch, line)
-	default:
+	if k.client != nil {
 		m.toClient(k.client, line)
 	}
 }
@@ -384,17 +375,9 @@ func (k *call) unlink() {
 	}
 }
 
-// reply answers a request that is not a call: the mux knows the answer itself.
-func (m *Mux) reply(c *client, line []byte, b *batch) {
-	if b != nil {
-		m.addTo(b, line)
-		return
-	}
-	m.toClient(c, line)
-}
-
-func (m *Mux) refuse(c *client, id string, code int, message string, b *batch) {
-	m.reply(c, errorLine(id, code, message), b)
+// refuse answers a request that is not passed on.
+func (m *Mux) refuse(c *client, id string, code int, message string) {
+	m.toClient(c, errorLine(id, code, message))
 }
 
 // cancel takes a client's notice that it no longer wants an answer: none reaches it. A request that changes what the server
@@ -403,10 +386,6 @@ func (m *Mux) cancel(c *client, r request) {
 	k := c.calls[idOf(r.msg.Raw, r.target)]
 	if k == nil || k.changesState() {
 		return
-	}
-	if k.batch != nil {
-		k.batch.waiting--
-		m.flush(k.batch)
 	}
 	if !k.sent {
 		m.drop(k)
@@ -442,7 +421,7 @@ func (m *Mux) abandonCalls(c *client) {
 			continue
 		}
 		if k.changesState() { // Its answer is still to be heard.
-			k.client, k.next, k.batch = nil, nil, nil
+			k.client, k.next = nil, nil
 			continue
 		}
 		m.toServerFrom(c, append(mcp.Cancelled(strconv.FormatInt(k.n, 10), "the client has left"), '\n'))

@@ -127,10 +127,9 @@ func (m *Mux) Class() string {
 
 // ClassOf is the class of a client by a line of it, "" if that tells nothing of it.
 func (m *Mux) ClassOf(line []byte) string {
-	for _, msg := range m.read(line) {
-		if msg.Kind == mcp.Request && (msg.Method == mcp.MethodInitialize || msg.Method != mcp.MethodDiscover && saysVersion(msg)) {
-			return classOf(msg)
-		}
+	msg := m.read(line)
+	if msg.Kind == mcp.Request && (msg.Method == mcp.MethodInitialize || msg.Method != mcp.MethodDiscover && at(msg.Raw, "params", "_meta", mcp.MetaVersion).to > 0) {
+		return classOf(msg)
 	}
 	return ""
 }
@@ -150,7 +149,7 @@ func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake
 	params := r.params.of(r.msg.Raw)
 	if !json.Valid(params) { // Nothing could be compared.
-		m.refuse(k.client, k.id, codeParams, "the params of initialize cannot be read", k.batch)
+		m.refuse(k.client, k.id, codeParams, "the params of initialize cannot be read")
 		return
 	}
 	k.client.modern = false

@@ -40,7 +40,7 @@ func (m *Mux) setLevel(c *client, r request, k *call) {
 	want := m.wanted()
 	if c.wishes == 0 && m.logs.works && m.acceptsCalls() && want == m.logs.sent {
 		m.noteKnown(c)
-		m.reply(c, resultLine(k.id), k.batch)
+		m.toClient(c, resultLine(k.id))
 		return
 	}
 	c.level, c.wish = before, level

@@ -52,7 +52,6 @@ type wire struct {
 // simCall is a request of a client: of whom, what it says of itself, and its token.
 type simCall struct {
 	mark, method, token, target string
-	batch                       int
 }
 
 type simClient struct {
@@ -66,7 +65,6 @@ type simClient struct {
 	pending           map[string]int // requests about a resource that are open
 	tasks             map[string]bool
 	asks              map[string]string
-	batches           int
 }
 
 type simRequest struct {
@@ -100,7 +98,6 @@ type world struct {
 	next    Client
 	marks   int
 	tasks   int
-	replied map[string]bool // what the server has answered, by its mark
 	trace   []string
 	failed  string
 	modern  bool // no handshake
@@ -172,58 +169,34 @@ func (w *world) deliver(outs []Out, err error) {
 }
 
 func (w *world) hear(c *simClient, line []byte) {
-	if line[0] == '[' {
-		var parts []json.RawMessage
-		if json.Unmarshal(line, &parts) != nil || len(parts) == 0 {
-			w.fail("bad batch %s", line)
-		}
-		batch := 0
-		for _, part := range parts {
-			if b := w.hearOne(c, part); batch == 0 || b == batch {
-				batch = b
-			} else {
-				w.fail("batches are mixed: %s", line)
-			}
-		}
-		return
-	}
-	if w.hearOne(c, line) != 0 {
-		w.fail("an element of a batch came alone: %s", line)
-	}
-}
-
-// hearOne gives the number of the batch that the answer belongs to.
-func (w *world) hearOne(c *simClient, line []byte) (batch int) {
 	var msg wire
 	if err := json.Unmarshal(line, &msg); err != nil {
 		w.fail("client %d: %v: %s", c.id, err, line)
-		return 0
+		return
 	}
 	switch {
 	case msg.Method == "" && string(msg.ID) == "null":
 	case msg.Method == "":
-		return w.answered(c, msg)
+		w.answered(c, msg)
 	case msg.ID != nil:
 		w.askedOf(c, msg)
 	default:
 		w.told(c, msg)
 	}
-	return 0
 }
 
-func (w *world) answered(c *simClient, msg wire) (batch int) {
+func (w *world) answered(c *simClient, msg wire) {
 	id := string(msg.ID)
 	call, ok := c.open[id]
 	if !ok {
 		w.fail("client %d: an answer to no question: %s", c.id, id)
-		return 0
+		return
 	}
 	delete(c.open, id)
 	w.applied(c, call, msg)
 	if msg.Result != nil && msg.Result.M != "" && msg.Result.M != call.mark {
 		w.fail("client %d: the answer to %s came as that to %s", c.id, msg.Result.M, call.mark)
 	}
-	return call.batch
 }
 
 func (w *world) applied(c *simClient, call simCall, msg wire) {
@@ -462,8 +435,6 @@ func (w *world) clientActs(c *simClient) {
 		_ = w.say(c, w.request(c, "ping", "", simCall{}))
 	case n < 20:
 		w.answerAsk(c)
-	case n < 21:
-		w.batch(c)
 	case n < 22:
 		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`)
 	case n < 23 && c.roots:
@@ -480,10 +451,8 @@ func (w *world) cancel(c *simClient) {
 	}
 	id := ids[w.r.IntN(len(ids))]
 	call := c.open[id]
-	// The answer to a part of a batch may wait for the other parts. It comes with them.
-	waits := call.batch != 0 && w.replied[call.mark]
 	keeps := call.method == "initialize" || call.target != "" // What changes the server is not cancelled.
-	if !keeps && !waits {
+	if !keeps {
 		delete(c.open, id)
 	}
 	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id))
@@ -533,18 +502,6 @@ func (w *world) answerAsk(c *simClient) {
 	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"%s","roots":[]}}`, id, mark))
 }
 
-func (w *world) batch(c *simClient) {
-	c.batches++
-	var parts []string
-	for range 1 + w.r.IntN(3) {
-		parts = append(parts, w.request(c, []string{"tools/call", "ping"}[w.r.IntN(2)], "", simCall{batch: c.batches}))
-	}
-	if w.r.IntN(2) == 0 {
-		parts = append(parts, `{"jsonrpc":"2.0","method":"notifications/x"}`)
-	}
-	_ = w.say(c, "["+strings.Join(parts, ",")+"]")
-}
-
 // garbage is what must have no effect on others.
 func (w *world) garbage(c *simClient) {
 	lines := []string{
@@ -553,7 +510,7 @@ func (w *world) garbage(c *simClient) {
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77,"requestId":55}}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":9997,"progress":1}}`,
 		`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t1"}}`,
-		`{"id":null,"method":"ping"}`, `{"method":"notifications/x","ID":3,"result":{}}`,
+		`[{"id":9996,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"}]`, `{"id":null,"method":"ping"}`, `{"method":"notifications/x","ID":3,"result":{}}`,
 	}
 	_ = w.say(c, lines[w.r.IntN(len(lines))])
 }
@@ -752,7 +709,6 @@ func (w *world) answer(i int) {
 	s := w.server
 	r := s.open[i]
 	s.open = slices.Delete(s.open, i, i+1)
-	w.replied[r.mark] = true
 	if r.method == "initialize" && w.r.IntN(16) == 0 && w.refusable() {
 		s.asked = false
 		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no"}}`, r.n))
@@ -986,7 +942,7 @@ func (w *world) compare() {
 
 // play plays one history and says what was wrong. spoil, if it is not nil, changes what the mux says.
 func play(seed uint64, spoil func(Out) []Out) *world {
-	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, replied: map[string]bool{}, spoil: spoil}
+	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, spoil: spoil}
 	w.modern = w.r.IntN(4) == 0
 	if !w.modern {
 		w.asksRoots = w.r.IntN(2) == 0

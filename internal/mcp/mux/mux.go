@@ -42,8 +42,7 @@ func (e *MisfitError) Error() string { return "cannot share the server: " + e.Re
 type Limits struct {
 	// Open is how many requests of a client may be open; 0 means DefaultOpen.
 	Open int
-	// Held is how many bytes may wait. They are requests that came during the handshake, and answers of a batch that is not
-	// whole yet. 0 means DefaultHeld.
+	// Held is how many bytes of requests may wait that came during the handshake. 0 means DefaultHeld.
 	Held int64
 	// Kept is how many of each are remembered for a client: subscriptions, tasks. 0 means DefaultKept.
 	Kept int
@@ -87,8 +86,7 @@ type Mux struct {
 	tasks     tasks
 	out       []Out
 
-	scanner  mcp.Scanner
-	messages []mcp.Message
+	scanner mcp.Scanner
 }
 
 // New makes a mux without clients, for a server that was sent nothing.
@@ -117,8 +115,8 @@ type client struct {
 	met, ready, modern bool
 	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
 	calls map[string]*call
-	// open counts its requests that have no answer and were not cancelled. An answer that waits for the rest of its batch is
-	// none yet. held counts the bytes that are kept for the client, words those of Limits.Words.
+	// open counts its requests that have no answer and were not cancelled. held counts the bytes that are kept for the client,
+	// words those of Limits.Words.
 	open  int
 	held  int64
 	words int
@@ -165,14 +163,13 @@ func (m *Mux) FromClient(id Client, line []byte) ([]Out, error) {
 	if c == nil {
 		return nil, nil
 	}
-	messages := m.read(line)
-	if len(messages) > 0 && !messages[0].Line {
-		return m.batchOf(c, messages)
+	line = bytes.TrimLeft(line, space)
+	if len(line) > 0 && line[0] == '[' { // 2025-03-26, basic/index, "Batching"; no later version has it.
+		m.refuse(c, mcp.IDNull, codeInvalid, "batches are not taken here: send each message in a line of its own")
+		return m.out, nil
 	}
-	for _, msg := range messages {
-		if err := m.clientSays(c, msg, nil); err != nil {
-			return nil, err
-		}
+	if err := m.clientSays(c, m.read(line)); err != nil {
+		return nil, err
 	}
 	return m.out, nil
 }
@@ -180,38 +177,45 @@ func (m *Mux) FromClient(id Client, line []byte) ([]Out, error) {
 // FromServer takes a line of the server, without its newline.
 func (m *Mux) FromServer(line []byte) []Out {
 	m.begin()
-	for _, msg := range m.read(line) {
-		switch msg.Kind {
-		case mcp.Request:
-			m.serverAsks(msg)
-		case mcp.Response:
-			m.serverAnswers(msg)
-		case mcp.Notification:
-			m.serverTells(msg)
-		case mcp.Opaque, mcp.Unclear: // Noise, or nothing that could be said to be for one client.
-		}
+	line = bytes.TrimLeft(line, space)
+	if len(line) > 0 && line[0] == '[' { // Servers of 2025-03-26 may answer so.
+		eachElement(line, span{0, len(line)}, func(element span) { m.serverSays(m.read(element.of(line))) })
+		return m.out
 	}
+	m.serverSays(m.read(line))
 	return m.out
 }
 
-// clientSays takes one message of a client; batch is the one that it is an element of, or nil.
-func (m *Mux) clientSays(c *client, msg mcp.Message, b *batch) error {
+func (m *Mux) serverSays(msg mcp.Message) {
 	switch msg.Kind {
 	case mcp.Request:
-		return m.clientAsks(c, msg, b)
+		m.serverAsks(msg)
+	case mcp.Response:
+		m.serverAnswers(msg)
+	case mcp.Notification:
+		m.serverTells(msg)
+	case mcp.Opaque, mcp.Unclear: // Noise, or nothing that could be said to be for one client.
+	}
+}
+
+// clientSays takes one message of a client.
+func (m *Mux) clientSays(c *client, msg mcp.Message) error {
+	switch msg.Kind {
+	case mcp.Request:
+		return m.clientAsks(c, msg)
 	case mcp.Response:
 		m.clientAnswers(c, msg)
 	case mcp.Notification:
 		m.clientTells(c, msg)
 	case mcp.Unclear:
-		m.refuse(c, mcp.IDNull, codeParse, "this line cannot be read", b)
+		m.refuse(c, mcp.IDNull, codeParse, "this line cannot be read")
 	case mcp.Opaque: // Noise: no client waits for an answer.
 	}
 	return nil
 }
 
-// Open counts the requests of a client that have no answer yet and were not cancelled. It includes initialize, what waits
-// for it, and answers that wait for the rest of their batch. It is 0 for an unknown client.
+// Open counts the requests of a client that have no answer yet and were not cancelled. It includes initialize, and what waits
+// for it. It is 0 for an unknown client.
 func (m *Mux) Open(id Client) int {
 	if c := m.clients[id]; c != nil {
 		return c.open
@@ -236,14 +240,13 @@ func (m *Mux) begin() {
 	m.out = m.out[:0]
 }
 
-// read sorts the messages of a line. They are valid until the next line. White space before a message is dropped, because
-// members are looked for from its opening bracket on.
-func (m *Mux) read(line []byte) []mcp.Message {
-	line = bytes.TrimLeft(line, " \t\r")
-	clear(m.messages)
-	m.messages = m.messages[:0]
-	m.scanner.Line(line, func(msg mcp.Message) { m.messages = append(m.messages, msg) })
-	return m.messages
+// space is what may come before a message.
+const space = " \t\r"
+
+// read sorts a message. White space before it was dropped, because members are looked for from its opening bracket on.
+func (m *Mux) read(line []byte) (msg mcp.Message) {
+	m.scanner.Line(line, func(found mcp.Message) { msg = found })
+	return msg
 }
 
 func (m *Mux) toServer(line []byte) {

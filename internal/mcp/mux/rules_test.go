@@ -148,7 +148,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	f := met(t, 1)
 	f.want(f.from(1, `{'id':1,"method":"x"}`), `a {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this line cannot be read"}}`)
 	f.want(f.from(1, `{"id":null,"method":"x"}`), `a {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the id must not be null"}}`)
-	for _, line := range []string{"hello", "", "{", `{"id":1}`, "[]", "7", "null", `{"id":4,"result":{}}`} {
+	for _, line := range []string{"hello", "", "{", `{"id":1}`, "7", "null", `{"id":4,"result":{}}`} {
 		f.want(f.from(1, line), "")
 		f.want(f.server(line), "")
 	}
@@ -399,26 +399,16 @@ func TestTasksOfClients(t *testing.T) {
 	f.refused(f.server(strings.Replace(get, "mine", "other", 1)), "of none of them")
 }
 
+// A client's batch is refused as a whole, an empty one as well. A server's is taken apart.
 func TestBatches(t *testing.T) {
 	f := met(t, 1, 2)
-	f.lines(f.from(1, `[{"id":1,"method":"x"},{"method":"notifications/y"},{"id":"1","method":"z"}, {"id":3,"method":"initialize"},7]`),
-		`s {"id":3,"method":"x"}`, `s {"method":"notifications/y"}`, `s {"id":4,"method":"z"}`)
-	f.from(2, `{"id":1,"method":"x"}`)
-	f.want(f.server(`{"id":4,"result":{}}`), "")
-	f.want(f.server(`[{"id":5,"result":2},{"id":3,"result":1}]`), `b {"id":1,"result":2}`+"\n"+
-		`a [{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"must not be part of a batch"}},{"id":"1","result":{}},{"id":1,"result":1}]`)
-	// What is cancelled is not waited for.
-	f.from(1, `[{"id":1,"method":"x"},{"id":2,"method":"x"}]`)
-	f.server(`{"id":6,"result":{}}`)
-	f.lines(f.from(1, `{"method":"notifications/cancelled","params":{"requestId":2}}`), `a [{"id":1,"result":{}}]`, `s {"method":"notifications/cancelled","params":{"requestId":7}}`)
-	f.want(f.server(`{"id":7,"result":{}}`), "")
-	f.want(f.from(1, `[{"method":"notifications/y"}]`), `s {"method":"notifications/y"}`)
-	// If the answers are too much for one line, they are given in parts.
-	f.Mux.limits.Held = 100
-	f.from(1, `[{"id":1,"method":"x"},{"id":2,"method":"x"}]`)
-	big := strings.Repeat("x", 100)
-	f.want(f.server(`{"id":8,"result":"`+big+`"}`), `a [{"id":1,"result":"`+big+`"}]`)
-	f.want(f.server(`{"id":9,"result":2}`), `a [{"id":2,"result":2}]`)
+	for _, batch := range []string{`[{"id":1,"method":"x"},{"method":"notifications/y"}]`, `[]`, ` [`} {
+		f.want(f.from(1, batch), `a {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batches are not taken here: send each message in a line of its own"}}`)
+	}
+	f.from(1, `{"id":"a","method":"x"}`)
+	f.from(2, `{"id":"b","method":"x"}`)
+	f.lines(f.server(`[{"id":4,"result":2}, 7, {"id":3,"result":1}]`), `b {"id":"b","result":2}`, `a {"id":"a","result":1}`)
+	f.want(f.server(`[INFO] listening`), "")
 }
 
 func TestWithoutHandshake(t *testing.T) {

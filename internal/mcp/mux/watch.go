@@ -23,7 +23,7 @@ type watch struct {
 // subscribe takes a request to subscribe or to unsubscribe.
 func (m *Mux) subscribe(c *client, r request, k *call) {
 	if k.method == mcp.MethodSubscribe && len(c.uris) >= m.limits.Kept && !c.uris[k.target] {
-		m.refuse(c, k.id, codeInternal, fmt.Sprintf("%d resources are subscribed to already", len(c.uris)), k.batch)
+		m.refuse(c, k.id, codeInternal, fmt.Sprintf("%d resources are subscribed to already", len(c.uris)))
 		return
 	}
 	m.open(k)
