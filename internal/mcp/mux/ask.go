@@ -104,12 +104,6 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 		return
 	}
 	m.forget(a)
-	var top [4]span
-	unreadable := pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "result", "error", "method"}, top[:]) != nil
-	if unreadable {
-		m.toServerFrom(c, errorLine(a.id, codeInternal, "the answer of the client cannot be read"))
-		return
-	}
 	if a.mayTask {
 		m.tasks.ofClient(c, clientTask, textOf(msg.Raw, at(msg.Raw, "result", "task", "taskId")))
 	}

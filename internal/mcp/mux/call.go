@@ -61,39 +61,26 @@ func target(method string) string {
 	return "task"
 }
 
-// parse finds what the mux must know or change. An error names the member that another reader might read in another
-// way.
-func parse(msg mcp.Message) (request, error) {
-	r := request{msg: msg}
-	var top [5]span
-	if err := pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "method", "params", "result", "error"}, top[:]); err != nil {
-		return r, err
-	}
-	if top[3].to > 0 || top[4].to > 0 {
-		return r, &ambiguousError{"method"}
-	}
-	r.params = top[2]
+// parse finds what the mux must know or change.
+func parse(msg mcp.Message) request {
+	r := request{msg: msg, params: at(msg.Raw, "params")}
 	var params [2]span
-	if err := pick(msg.Raw, r.params, []string{"_meta", target(msg.Method)}, params[:]); err != nil {
-		return r, err
-	}
+	pick(msg.Raw, r.params, []string{"_meta", target(msg.Method)}, params[:])
 	r.meta, r.target = params[0], params[1]
 	var meta [3]span
-	err := pick(msg.Raw, r.meta, []string{"progressToken", mcp.MetaVersion, mcp.MetaLogLevel}, meta[:])
+	pick(msg.Raw, r.meta, []string{"progressToken", mcp.MetaVersion, mcp.MetaLogLevel}, meta[:])
 	r.token, r.version, r.level = meta[0], meta[1], meta[2]
-	return r, err
+	return r
 }
 
 // clientAsks takes a request of a client.
 func (m *Mux) clientAsks(c *client, msg mcp.Message) error {
 	from, to := msg.IDSpan()
 	id := string(msg.Raw[from:to])
-	r, err := parse(msg)
+	r := parse(msg)
 	switch {
 	case msg.ID == mcp.IDNull:
 		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null")
-	case err != nil:
-		m.refuse(c, id, codeInvalid, err.Error())
 	case len(msg.Raw) > mcp.DefaultKeep && (&call{method: msg.Method}).changesState():
 		// The session's front could not tell the next server of it, and would end with this one.
 		m.refuse(c, id, codeInvalid, "too large to be repeated to another server")

@@ -510,7 +510,7 @@ func (w *world) garbage(c *simClient) {
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77,"requestId":55}}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":9997,"progress":1}}`,
 		`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t1"}}`,
-		`[{"id":9996,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"}]`, `{"id":null,"method":"ping"}`, `{"method":"notifications/x","ID":3,"result":{}}`,
+		`[{"id":9996,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"}]`, `{"id":null,"method":"ping"}`,
 	}
 	_ = w.say(c, lines[w.r.IntN(len(lines))])
 }

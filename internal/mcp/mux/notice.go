@@ -8,10 +8,7 @@ import (
 
 // clientTells takes a notification of a client.
 func (m *Mux) clientTells(c *client, msg mcp.Message) {
-	r, err := parse(msg)
-	if err != nil {
-		return
-	}
+	r := parse(msg)
 	switch msg.Method {
 	case mcp.MethodInitialized:
 		m.confirm(c, r)

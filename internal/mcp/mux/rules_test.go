@@ -119,31 +119,6 @@ func TestNumbersThatComeBackAsStrings(t *testing.T) {
 	}
 }
 
-// A reader that takes the first of two members, or ignores case, would see an id that is another client's.
-func TestAmbiguousRequestsAreRefused(t *testing.T) {
-	f := met(t, 1)
-	for _, line := range []string{
-		`{"id":3,"id":1,"method":"x"}`, `{"ID":3,"id":1,"method":"x"}`, `{"id":1,"method":"x","\u0069d":3}`,
-		`{"id":1,"method":"x","params":{"_meta":{"progressToken":3,"progressToken":1}}}`,
-		`{"id":1,"method":"x","params":{"_Meta":{"progressToken":3}}}`, `{"id":1,"method":"x","params":{},"params":{}}`,
-		`{"id":1,"method":"x","params":{"_meta":{"progreſsToken":3}}}`,
-		`{"id":1,"method":"x","result":{}}`, `{"id":1,"method":"x","Error":{}}`, `{"id":1,"method":"x","params":{x:1,"_meta":{"progressToken":3}}}`,
-		`{"id":1,"method":"tasks/get","params":{"taskId":"a","taskid":"b"}}`,
-	} {
-		if got := f.from(1, line); !strings.Contains(got, `"code":-32600`) || !strings.HasPrefix(got, "a ") {
-			t.Errorf("%s: %s", line, got)
-		}
-	}
-	for _, line := range []string{
-		`{"method":"notifications/cancelled","params":{"requestId":3,"requestId":1}}`, `{"method":"notifications/x","ID":3,"result":{}}`,
-		`{"method":"notifications/progress","params":{"progressToken":3,"ProgressToken":1}}`,
-	} {
-		f.want(f.from(1, line), "")
-	}
-	// The control: what is like it and clear passes.
-	f.want(f.from(1, `{"id":1,"method":"x","params":{"ID":3,"arguments":{"id":1,"id":2,"_meta":1}}}`), `s {"id":2,"method":"x","params":{"ID":3,"arguments":{"id":1,"id":2,"_meta":1}}}`)
-}
-
 func TestWhatCannotBeRead(t *testing.T) {
 	f := met(t, 1)
 	f.want(f.from(1, `{'id':1,"method":"x"}`), `a {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this line cannot be read"}}`)
@@ -515,8 +490,6 @@ func TestWhiteSpaceBeforeAMessage(t *testing.T) {
 		`s {"id":2,"method":"x","params":{"_meta":{"progressToken":2}}}`)
 	f.want(f.server("\r "+`{"method":"notifications/progress","params":{"progressToken":2}}`),
 		`a {"method":"notifications/progress","params":{"progressToken":"p"}}`)
-	f.want(f.from(1, ` {"id":6,"id":7,"method":"x"}`),
-		`a {"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"the message is ambiguous at member \"id\""}}`)
 }
 
 // A task of the extension tells of its end by way of a subscription, and its client need not ask for it (SEP-2663).
