@@ -88,19 +88,12 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) error {
 		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open))
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
 		m.refuse(c, id, codeInvalid, "a notification must not have an id")
-	case c.words+len(id)+len(msg.Method)+r.token.size()+r.target.size() > m.limits.Words && !c.onlyReleases(r):
-		m.refuse(c, id, codeInternal, "the ids of what is open are too long")
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
 		m.refuse(c, id, codeInternal, "too much waits for the server")
 	default:
 		return m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method})
 	}
 	return nil
-}
-
-// onlyReleases reports whether a request can only reduce what is kept.
-func (c *client) onlyReleases(r request) bool {
-	return r.msg.Method == mcp.MethodUnsubscribe && c.uris[textOf(r.msg.Raw, r.target)]
 }
 
 // ask sorts a request by what must be done about it.
@@ -124,10 +117,6 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 		k.token = string(r.token.of(r.msg.Raw))
 	}
 	k.mayTask = k.target == "" && m.mayTask(r)
-	if k.mayTask && m.tasks.full(c, m.limits.Kept) {
-		m.refuse(c, k.id, codeInternal, fmt.Sprintf("%d tasks are running already", c.tasks))
-		return nil
-	}
 	switch k.method {
 	case mcp.MethodInitialize:
 		m.initialize(r, k)
@@ -159,12 +148,8 @@ func (m *Mux) open(k *call) {
 	}
 	k.next = c.calls[k.key]
 	c.calls[k.key] = k
-	c.words += k.words()
 	c.open++
 }
-
-// words is what a call counts towards Limits.Words.
-func (k *call) words() int { return len(k.id) + len(k.method) + len(k.token) + len(k.target) }
 
 // line is a request of a client as the server is to see it, with another edit where the method needs one.
 func (m *Mux) line(r request, k *call, other edit) []byte {
@@ -342,7 +327,6 @@ func (m *Mux) close(k *call) {
 		return
 	}
 	k.unlink()
-	c.words -= k.words()
 	c.open--
 }
 

@@ -44,20 +44,12 @@ type Limits struct {
 	Open int
 	// Held is how many bytes of requests may wait that came during the handshake. 0 means DefaultHeld.
 	Held int64
-	// Kept is how many of each are remembered for a client: subscriptions, tasks. 0 means DefaultKept.
-	Kept int
-	// Words is how many bytes the ids, tokens, methods and uris of all that is open or subscribed to may have; 0 means
-	// DefaultWords.
-	Words int
 }
 
 // The limits where Limits has 0.
 const (
 	DefaultOpen = 10_000
 	DefaultHeld = 64 << 20
-	DefaultKept = 10_000
-	// An id is a few bytes as a rule, and a uri a hundred.
-	DefaultWords = 4 << 20
 )
 
 // Mux is what is known of the clients and of the server. Not for concurrent use. A call's []Out, not its lines, is valid
@@ -93,8 +85,6 @@ type Mux struct {
 func New(limits Limits) *Mux {
 	limits.Open = orDefault(limits.Open, DefaultOpen)
 	limits.Held = orDefault(limits.Held, DefaultHeld)
-	limits.Kept = orDefault(limits.Kept, DefaultKept)
-	limits.Words = orDefault(limits.Words, DefaultWords)
 	return &Mux{
 		limits: limits, clients: map[Client]*client{}, calls: map[int64]*call{}, asks: map[int64]*ask{}, asked: map[string]int64{},
 		watched: map[string]*watch{}, tasks: newTasks(),
@@ -115,11 +105,9 @@ type client struct {
 	met, ready, modern bool
 	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
 	calls map[string]*call
-	// open counts its requests that have no answer and were not cancelled. held counts the bytes that are kept for the client,
-	// words those of Limits.Words.
-	open  int
-	held  int64
-	words int
+	// open counts its requests that have no answer and were not cancelled. held counts the bytes that are kept for the client.
+	open int
+	held int64
 	// level is the log level that it asked for, of those in levels; 0: none.
 	level int
 	// wish is the level that its latest open request asks for, and wishes counts such requests. levelOf is the number of
@@ -127,8 +115,6 @@ type client struct {
 	wish, wishes int
 	levelOf      int64
 	uris         map[string]bool
-	// tasks counts its tasks that are remembered.
-	tasks int
 }
 
 // Attach takes a client that has said nothing yet.

@@ -416,7 +416,7 @@ func TestWithoutHandshake(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	f := met(t, 1, 2)
-	f.Mux.limits = Limits{Open: 2, Held: 300, Kept: 2, Words: 200}
+	f.Mux.limits = Limits{Open: 2, Held: 300}
 	f.from(1, `{"id":1,"method":"x"}`)
 	f.from(1, `{"id":2,"method":"x"}`)
 	f.want(f.from(1, `{"id":3,"method":"x"}`), `a {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"2 requests are open already"}}`)
@@ -434,13 +434,6 @@ func TestLimits(t *testing.T) {
 	f.resumeCalls()
 	f.server(`{"id":6,"result":{}}`)
 	f.server(`{"id":7,"result":{}}`)
-	for i, want := range []string{"s ", "s ", "a "} {
-		got := f.from(1, subscribe("subscribe", fmt.Sprint("file:///", i)))
-		if !strings.HasPrefix(got, want) {
-			t.Error(i, got)
-		}
-		f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, 8+i))
-	}
 	// Calls that were cancelled and are never answered are not kept.
 	for range 10 {
 		f.from(1, toolCall)
@@ -448,33 +441,6 @@ func TestLimits(t *testing.T) {
 	}
 	if n := len(f.Mux.calls); n > 0 {
 		t.Errorf("%d calls are kept", n)
-	}
-}
-
-// Whatever a client puts into its ids, methods, tokens and uris, there is a bound to what is kept of it.
-func TestWordsAreBounded(t *testing.T) {
-	f := met(t, 1)
-	f.Mux.limits.Words = 1000
-	long := strings.Repeat("x", 400)
-	f.from(1, `{"id":"`+long+`","method":"x"}`)
-	f.from(1, `{"id":1,"method":"x","params":{"_meta":{"progressToken":"`+long+`"}}}`)
-	tooLong := `a {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the ids of what is open are too long"}}`
-	f.want(f.from(1, `{"id":2,"method":"`+long+`"}`), tooLong)
-	f.server(`{"id":2,"result":{}}`)
-	f.server(`{"id":3,"result":{}}`)
-	for n := range 2 {
-		f.from(1, subscribe("subscribe", fmt.Sprint(long, n)))
-		f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, 4+n))
-	}
-	f.want(f.from(1, `{"id":2,"method":"`+long+`"}`), tooLong)
-	f.from(1, subscribe("unsubscribe", long+"0"))
-	f.server(`{"id":6,"result":{}}`)
-	f.want(f.from(1, `{"id":2,"method":"x"}`), `s {"id":7,"method":"x"}`)
-	f.server(`{"id":7,"result":{}}`)
-	f.from(1, subscribe("unsubscribe", long+"1"))
-	f.server(`{"id":8,"result":{}}`)
-	if n := f.Mux.clients[1].words; n != 0 {
-		t.Errorf("%d bytes are counted of nothing", n)
 	}
 }
 
@@ -495,7 +461,7 @@ func TestWhiteSpaceBeforeAMessage(t *testing.T) {
 // A task of the extension tells of its end by way of a subscription, and its client need not ask for it (SEP-2663).
 func TestTaskThatEndsInASubscription(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
-	f := &fixture{New(Limits{Kept: 1}), t}
+	f := &fixture{New(Limits{}), t}
 	f.Attach(1)
 	f.from(1, `{"id":"l","method":"subscriptions/listen","params":{"notifications":{},`+meta+`}}`)
 	for n, task := range []string{"t", "u"} {
@@ -524,11 +490,10 @@ func TestReadyClientsConfirmTheHandshake(t *testing.T) {
 	f.want(f.from(2, ready), "")
 }
 
-// Beyond Limits.Kept, what a client leaves open is not counted. Its answer is still that to a client: the mux itself has
-// been refused nothing.
+// The answer to what a client leaves open is still that to a client: the mux itself has been refused nothing.
 func TestRefusalOfOneThatHasLeft(t *testing.T) {
 	begin := func() *fixture {
-		f := &fixture{New(Limits{Kept: 1}), t}
+		f := &fixture{New(Limits{}), t}
 		f.Attach(1)
 		f.Attach(2)
 		f.from(1, toolCall)

@@ -94,7 +94,6 @@ func (m *Mux) taskBegun(k *call, msg mcp.Message) {
 	}
 	t := &task{client: k.client, running: true, n: k.n, token: k.token}
 	m.tasks.known[id] = t
-	k.client.tasks++
 	if t.token != "" {
 		m.tasks.tokens[t.n] = t
 	}
@@ -121,20 +120,6 @@ func (m *Mux) endLateTask(msg mcp.Message) {
 			m.cancelTask(id)
 		}
 	}
-}
-
-// full reports whether a client has too many tasks. Those that have ended are forgotten then.
-func (t *tasks) full(c *client, most int) bool {
-	if c.tasks < most {
-		return false
-	}
-	for id, known := range t.known {
-		if known.client == c && !known.running {
-			delete(t.known, id)
-			c.tasks--
-		}
-	}
-	return c.tasks >= most
 }
 
 // status takes what is said of a task.

@@ -22,8 +22,6 @@ const (
 // span is where in a text a value is; to is 0 if there is none.
 type span struct{ from, to int }
 
-func (s span) size() int { return s.to - s.from }
-
 func (s span) of(text []byte) []byte { return text[s.from:s.to] }
 
 // members goes through the members of an object in a message whose brackets and quotes match. Inside values it follows

@@ -22,10 +22,6 @@ type watch struct {
 
 // subscribe takes a request to subscribe or to unsubscribe.
 func (m *Mux) subscribe(c *client, r request, k *call) {
-	if k.method == mcp.MethodSubscribe && len(c.uris) >= m.limits.Kept && !c.uris[k.target] {
-		m.refuse(c, k.id, codeInternal, fmt.Sprintf("%d resources are subscribed to already", len(c.uris)))
-		return
-	}
 	m.open(k)
 	line := m.line(r, k, edit{})
 	if k.target == "" { // The server will say what it thinks of it.
@@ -71,15 +67,11 @@ func (m *Mux) watchStep(w *watch, k *call, line []byte) {
 func (m *Mux) join(w *watch, c *client, uri string) {
 	w.clients = append(w.clients, c)
 	c.uris[uri] = true
-	c.words += len(uri)
 }
 
 func (m *Mux) leave(w *watch, c *client, uri string) {
 	w.clients = slices.DeleteFunc(w.clients, func(other *client) bool { return other == c })
-	if c.uris[uri] {
-		delete(c.uris, uri)
-		c.words -= len(uri)
-	}
+	delete(c.uris, uri)
 }
 
 // watchAnswered takes the server's answer about a subscription.
