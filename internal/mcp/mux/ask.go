@@ -69,7 +69,7 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 	const unknown = "the task that this request is about is of none of them"
 	if related := at(msg.Raw, "params", "_meta", mcp.MetaTask, "taskId"); related.to > 0 {
-		if t := m.tasks.known[textOf(msg.Raw, related)]; t != nil && t.client != nil {
+		if t := m.tasks.known[textOf(msg.Raw, related)]; t != nil {
 			return t.client, ""
 		}
 		return nil, unknown

@@ -473,6 +473,28 @@ func TestTaskThatEndsInASubscription(t *testing.T) {
 		told := `{"method":"notifications/tasks","params":{"taskId":"` + task + `","status":"completed","_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`
 		f.want(f.server(fmt.Sprintf(told, "1")), "a "+fmt.Sprintf(told, `"l"`))
 	}
+	// Nothing is left to cancel but the subscription.
+	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client has left"}}`)
+}
+
+// A host lives long: what was elicited is forgotten once it has come in, and there is no end to the number. Seen to stop at 10,000.
+func TestElicitationsWithoutEnd(t *testing.T) {
+	f := met(t, 1, 2)
+	const asked, done = `{"id":1,"method":"elicitation/create","params":{"mode":"url","elicitationId":"e%d"}}`,
+		`{"method":"notifications/elicitation/complete","params":{"elicitationId":"e%d"}}`
+	const many = 10_001
+	for n := range many {
+		f.server(fmt.Sprintf(asked, n))
+	}
+	f.from(2, toolCall) // From now on it is not the only client.
+	for n := range many {
+		if got, want := f.server(fmt.Sprintf(done, n)), "a "+fmt.Sprintf(done, n); got != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+	if n := len(f.tasks.ofClients); n != 0 {
+		t.Errorf("%d elicitations are kept", n)
+	}
 }
 
 // The clients that are ready count beside one that has not confirmed its handshake.
