@@ -22,8 +22,8 @@ type call struct {
 	method         string
 	// target is the uri of a subscription or the id of a task.
 	target string
-	// level is the log level that it asks for, want the one that the server is asked for.
-	level, want int
+	// level is the log level that it names in _meta; 0: none.
+	level int
 	// line waits for the server, or for another call.
 	line []byte
 	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
@@ -200,17 +200,10 @@ func (m *Mux) sendNow(k *call, line []byte) {
 	if k.client != nil {
 		m.noteKnown(k.client)
 	}
-	switch k.method {
-	case mcp.MethodInitialize:
+	if k.method == mcp.MethodInitialize {
 		m.handshake.phase = phaseAsked
-	case mcp.MethodSetLevel:
-		m.logs.sent = k.want
-	case mcp.MethodUnsubscribe:
-		if w := m.watched[k.target]; w != nil {
-			w.on = false
-		}
 	}
-	out := Out{To: Server, Line: line, Ordered: k.client == nil || k.method == mcp.MethodInitialize || k.method == mcp.MethodSetLevel}
+	out := Out{To: Server, Line: line, Ordered: k.client == nil || k.changesState()}
 	if k.client != nil {
 		out.From = k.client.id
 	}
@@ -238,12 +231,6 @@ func (m *Mux) unhold(k *call) {
 	if i := slices.Index(h.waiting, k); i >= 0 {
 		h.waiting = without(h.waiting, i)
 		return
-	}
-	if w := m.watched[k.target]; w != nil && k.changesState() {
-		if i := slices.Index(w.queue, k); i >= 0 {
-			w.queue = without(w.queue, i)
-			return
-		}
 	}
 	const few = 64
 	if m.dropped++; m.dropped > few && m.dropped > len(m.held)/2 {
@@ -279,8 +266,8 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 		m.initialized(k, msg)
 	case k.method == mcp.MethodSetLevel:
 		m.levelSet(k, msg)
-	case k.method == mcp.MethodSubscribe, k.method == mcp.MethodUnsubscribe:
-		m.watchAnswered(k, msg)
+	case k.method == mcp.MethodSubscribe:
+		m.subscribed(k, msg)
 	case k.method == mcp.MethodTasksList && !msg.IsError:
 		m.deliver(k, msg, m.ownTasks(k, msg))
 	case k.method == mcp.MethodListen && !msg.IsError:
@@ -372,6 +359,12 @@ func (k *call) changesState() bool {
 		k.method == mcp.MethodInitialize
 }
 
+// staysOn reports whether a call goes on when its client has left: what the server was sent after it counts on it, or it is a
+// handshake under way.
+func (k *call) staysOn() bool {
+	return k.changesState() && (k.sent || k.method != mcp.MethodInitialize)
+}
+
 // abandonCalls ends the calls of a client that has left.
 func (m *Mux) abandonCalls(c *client) {
 	var calls []*call
@@ -383,16 +376,16 @@ func (m *Mux) abandonCalls(c *client) {
 	byNumber(calls)
 	// What waits goes first, the newest before what it waits for: no call of this client may get its turn meanwhile.
 	for _, k := range slices.Backward(calls) {
-		if !k.sent {
+		if !k.sent && !k.staysOn() {
 			m.drop(k)
 		}
 	}
 	for _, k := range calls {
-		if !k.sent {
-			continue
-		}
-		if k.changesState() { // Its answer is still to be heard.
+		switch {
+		case k.staysOn():
 			k.client, k.next = nil, nil
+			continue
+		case !k.sent:
 			continue
 		}
 		m.toServerFrom(c, append(mcp.Cancelled(strconv.FormatInt(k.n, 10), "the client has left"), '\n'))
@@ -404,13 +397,9 @@ func (m *Mux) abandonCalls(c *client) {
 func (m *Mux) drop(k *call) {
 	first := k.method == mcp.MethodInitialize && !slices.Contains(m.handshake.waiting, k)
 	m.close(k)
-	m.levelDone(k)
-	switch {
-	case first:
+	if first {
 		m.handshake.params = nil
 		m.nextHandshake()
-	case k.changesState() && k.target != "":
-		m.watchDropped(k)
 	}
 }
 
@@ -420,7 +409,7 @@ func byNumber(calls []*call) {
 
 // askOwn sends a request of the mux's own.
 func (m *Mux) askOwn(method, target string, params string) {
-	k := &call{own: true, method: method, target: target, want: m.logs.sent}
+	k := &call{own: true, method: method, target: target}
 	m.open(k)
-	m.sendNow(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", k.n, method, params))
+	m.send(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", k.n, method, params))
 }

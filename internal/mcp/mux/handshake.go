@@ -200,9 +200,8 @@ func (m *Mux) initialized(k *call, msg mcp.Message) {
 	m.resumeCalls()
 }
 
-// resumeCalls lets calls go to the server, behind the subscriptions that they may count on.
+// resumeCalls lets calls go to the server.
 func (m *Mux) resumeCalls() {
-	m.watchAll()
 	m.sendHeld()
 	m.adjustLevel()
 }

@@ -62,7 +62,8 @@ type simClient struct {
 	level             int
 	levels            int // setLevel requests that are open
 	subscribed        map[string]bool
-	pending           map[string]int // requests about a resource that are open
+	pending           map[string]int    // requests about a resource that are open
+	latest            map[string]string // the last such request, by its mark: answers may come in another order
 	tasks             map[string]bool
 	asks              map[string]string
 }
@@ -226,6 +227,7 @@ func (w *world) applied(c *simClient, call simCall, msg wire) {
 	case "resources/subscribe", "resources/unsubscribe":
 		c.pending[call.target]--
 		switch {
+		case call.mark != c.latest[call.target]:
 		case call.method == "resources/unsubscribe", !good && msg.Error.Message != "it ended":
 			delete(c.subscribed, call.target)
 		case good:
@@ -471,7 +473,9 @@ func (w *world) watch(c *simClient) {
 		method = "resources/unsubscribe"
 	}
 	c.pending[uri]++
-	_ = w.say(c, w.request(c, method, fmt.Sprintf(`,"uri":"%s"`, uri), simCall{target: uri}))
+	line := w.request(c, method, fmt.Sprintf(`,"uri":"%s"`, uri), simCall{target: uri})
+	c.latest[uri] = fmt.Sprintf("c%d-%d", c.id, w.marks)
+	_ = w.say(c, line)
 }
 
 func (w *world) askTask(c *simClient) {
@@ -719,7 +723,7 @@ func (w *world) answer(i int) {
 	case r.method == "initialize":
 		w.tell(strings.Replace(welcome, `"id":1`, `"id":`+r.n, 1))
 		return
-	case r.method != "logging/setLevel" && r.method != "resources/unsubscribe" && !(r.own && r.method == "resources/subscribe") && w.r.IntN(8) == 0:
+	case r.method != "logging/setLevel" && r.method != "resources/unsubscribe" && !s.subscribed[r.target] && w.r.IntN(8) == 0:
 		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no"}}`, r.n))
 		return
 	case r.method == "subscriptions/listen":
@@ -833,7 +837,7 @@ func (w *world) start() {
 func (w *world) attach() *simClient {
 	w.next++
 	c := &simClient{id: w.next, open: map[string]simCall{}, subscribed: map[string]bool{},
-		pending: map[string]int{}, tasks: map[string]bool{}, asks: map[string]string{}}
+		pending: map[string]int{}, latest: map[string]string{}, tasks: map[string]bool{}, asks: map[string]string{}}
 	c.asked, c.met, c.ready = w.modern, w.modern, w.modern
 	c.roots = w.r.IntN(4) < w.rootful
 	w.clients[c.id] = c
@@ -916,7 +920,7 @@ func (w *world) compare() {
 			w.fail("client %d: %d open, %d bytes held, %d calls", c.id, m.open, m.held, len(m.calls))
 		}
 		for _, uri := range uris() {
-			if c.subscribed[uri] != w.m.clients[c.id].uris[uri] {
+			if c.subscribed[uri] != (w.m.clients[c.id].uris[uri] > 0) {
 				w.fail("client %d is subscribed to %v and not to %v", c.id, c.subscribed, w.m.clients[c.id].uris)
 			}
 		}

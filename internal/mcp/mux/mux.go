@@ -74,7 +74,6 @@ type Mux struct {
 	dropped   int
 	handshake handshake
 	logs      logs
-	watched   map[string]*watch
 	tasks     tasks
 	out       []Out
 
@@ -87,7 +86,7 @@ func New(limits Limits) *Mux {
 	limits.Held = orDefault(limits.Held, DefaultHeld)
 	return &Mux{
 		limits: limits, clients: map[Client]*client{}, calls: map[int64]*call{}, asks: map[int64]*ask{}, asked: map[string]int64{},
-		watched: map[string]*watch{}, tasks: newTasks(),
+		tasks: newTasks(),
 	}
 }
 
@@ -110,16 +109,13 @@ type client struct {
 	held int64
 	// level is the log level that it asked for, of those in levels; 0: none.
 	level int
-	// wish is the level that its latest open request asks for, and wishes counts such requests. levelOf is the number of
-	// the request that level comes from.
-	wish, wishes int
-	levelOf      int64
-	uris         map[string]bool
+	// uris are the resources that it is subscribed to, or about to be, with the number of the request that asked for it.
+	uris map[string]int64
 }
 
 // Attach takes a client that has said nothing yet.
 func (m *Mux) Attach(id Client) {
-	c := &client{id: id, calls: map[string]*call{}, uris: map[string]bool{}}
+	c := &client{id: id, calls: map[string]*call{}, uris: map[string]int64{}}
 	m.clients[id] = c
 	m.order = append(m.order, c)
 }

@@ -300,16 +300,18 @@ func TestLogLevels(t *testing.T) {
 	f.want(f.server(logged("debug")), "b "+logged("debug"))
 	f.lines(f.server(logged("error")), "a "+logged("error"), "b "+logged("error"), "c "+logged("error"))
 	f.lines(f.server(logged("odd")), "a "+logged("odd"), "b "+logged("odd"), "c "+logged("odd"))
-	// The server need not be asked for less than it sends.
-	f.want(f.from(3, level("emergency")), `c {"jsonrpc":"2.0","id":1,"result":{}}`)
+	// The server still has to send what another one wants.
+	f.want(f.from(3, level("emergency")), ownLevel(6, "debug"))
+	f.want(f.server(`{"id":6,"result":{}}`), `c {"id":1,"result":{}}`)
 	f.want(f.server(logged("alert")), "a "+logged("alert")+"\nb "+logged("alert"))
-	f.want(said(f.Detach(2)), ownLevel(6, "error"))
-	f.want(f.server(`{"id":6,"result":{}}`), "")
-	// Refused levels do not count.
-	f.want(f.from(3, level("debug")), ownLevel(7, "debug"))
-	f.lines(f.server(`{"id":7,"error":{}}`), `c {"id":1,"error":{}}`, ownLevel(8, "error"))
-	f.want(f.from(3, level("odd")), ownLevel(9, "odd"))
-	f.want(f.server(logged("critical")), "a "+logged("critical"))
+	f.want(said(f.Detach(2)), ownLevel(7, "error"))
+	f.want(f.server(`{"id":7,"result":{}}`), "")
+	// A server that refuses its levels is asked once more, and no more.
+	f.want(f.from(3, level("debug")), ownLevel(8, "debug"))
+	f.lines(f.server(`{"id":8,"error":{}}`), `c {"id":1,"error":{}}`, ownLevel(9, "debug"))
+	f.want(f.server(`{"id":9,"error":{}}`), "")
+	f.want(f.from(3, level("odd")), ownLevel(10, "odd"))
+	f.want(f.server(logged("critical")), "a "+logged("critical")+"\nc "+logged("critical"))
 }
 
 func subscribe(method, uri string) string {
