@@ -259,9 +259,6 @@ func (f *front) onRelay(events []relay.Event) {
 			f.step(onAnswered)
 			f.proven()
 		case relay.Restored:
-			if e.Text != "" {
-				f.log.Info().Str("what", e.Text).Msg("server lacks an experimental capability")
-			}
 			f.step(onRestored)
 		case relay.Unasked:
 			f.step(onUnasked)
