@@ -104,22 +104,19 @@ func Run(o Options) (int, error) {
 	return code, nil
 }
 
-// startFirst starts the first backend, unless that is left to the first message. For the host of a shared server the client
-// may have to wait.
+// startFirst starts the first backend, unless that is left to the first message. Which host a session shares depends on that.
 func (f *front) startFirst() error {
-	if f.o.Lazy {
-		f.phase = asleep
+	switch {
+	case f.o.Lazy:
 		k := &known{command: f.o.Command, log: f.log}
 		f.relay.Lazy(relay.Published{Load: k.load, Save: k.save})
-		f.writeRecord()
-		return nil
-	}
-	if f.o.Finder == nil {
+	case f.o.Finder != nil:
+		f.relay.Disconnect()
+	default:
 		return f.startSession()
 	}
-	f.phase = waking
-	f.relay.Disconnect()
-	f.begin()
+	f.phase = asleep
+	f.writeRecord()
 	return nil
 }
 

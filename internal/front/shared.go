@@ -21,6 +21,7 @@ const hostKilled = "the process that shares this server was killed: whether the 
 // attach connects to the host, and reports false while there is none: attachAt says when to try again.
 func (f *front) attach() (bool, error) {
 	f.clock.attachAt = time.Time{}
+	f.o.Finder.Meet(f.relay.First())
 	again, err := f.o.Finder.Find()
 	if err != nil {
 		return false, err
@@ -77,7 +78,7 @@ func (f *front) onHost() {
 	switch {
 	case news.Elsewhere:
 		f.log.Info().Str("why", news.Why).Msg("session goes on at another shared server")
-		f.moveOn(append(news.Unread, unread...), time.Now())
+		f.moveOn(unread, time.Now())
 	case untaken:
 		f.moveOn(unread, f.patience().backOff(&f.pauses.afterCrash, time.Now()))
 	case news.Lost:

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,11 +24,9 @@ type client struct {
 	err relay.Stream
 	input
 	output
-	// endBy is when a session that has closed its input, or is a misfit, stops waiting: for its answers, or to be read from
-	// again. It is zero while the input is read, and until it is closed.
+	// endBy is when a session that has closed its input stops waiting: for its answers, or to be read from again. It is zero
+	// while the input is read, and until it is closed.
 	endBy time.Time
-	// misfit says why it is to leave for another host; nil if it fits.
-	misfit *mux.MisfitError
 	// touched says that it is to be served in this step.
 	touched bool
 }
@@ -91,7 +88,7 @@ func (h *host) greet(c *client) {
 		return
 	}
 	copy(c.fds[:], fds)
-	if h.attached >= h.most {
+	if h.attached >= h.most || h.mux.Taken() {
 		h.send(c, verdict{Next: nextFull})
 		h.drop(c)
 		return
@@ -170,18 +167,7 @@ func (h *host) lines(c *client) {
 		}
 		i += c.scanned
 		c.scanned = 0
-		if class := h.servedElsewhere(b[:i]); class != "" {
-			c.unread = b
-			h.misfit(c, &mux.MisfitError{Reason: "a server for its kind of handshake is there", Class: class})
-			return
-		}
-		outs, err := h.mux.FromClient(c.id, b[:i])
-		if err != nil {
-			c.unread = b
-			h.misfit(c, err)
-			return
-		}
-		h.deliver(outs)
+		h.deliver(h.mux.FromClient(c.id, b[:i]))
 		b = b[i+1:]
 	}
 	c.scanned = len(b)
@@ -197,63 +183,13 @@ func (h *host) lines(c *client) {
 	}
 }
 
-// servedElsewhere is the class of a client's line, if a host of that class is there. Only a host that has none yet looks: it has
-// the place that all go to first, and no server that would be of use.
-func (h *host) servedElsewhere(line []byte) (class string) {
-	if h.server.pid != 0 || strings.Contains(h.o.Key, "-") {
-		return ""
-	}
-	if class = h.mux.ClassOf(line); class == "" {
-		return ""
-	}
-	fd, err := h.sibling(class).Connect()
-	if err != nil {
-		return ""
-	}
-	_ = unix.Close(fd)
-	return class
-}
-
-// misfit has a client leave for the host of its class, once it has the answers to what it has asked here. They must come in the
-// time of --eof-grace, because the client is not heard meanwhile: the line that does not fit, and what follows it, stay unread.
-func (h *host) misfit(c *client, err error) {
-	if !errors.As(err, &c.misfit) {
-		h.refuse(c, err.Error())
-		return
-	}
-	h.endSoon(c)
-	h.stopReading(c)
-	h.touch(c)
-}
-
-// sendAway sends a misfit to the host of its class. What was not acted upon goes with it.
-func (h *host) sendAway(c *client) {
-	unread, err := noteDown(c.unread)
-	if err != nil {
-		h.refuse(c, fmt.Sprintf("%v; what it has said cannot be passed on: %v", c.misfit, err))
-		return
-	}
-	defer unix.Close(unread)
-	_ = send(c.conn, verdict{Next: nextOther, Why: c.misfit.Reason, Class: className(c.misfit.Class)}, unread)
-	h.detach(c, nil)
-}
-
 // refuse ends a client with an error.
 func (h *host) refuse(c *client, why string) { h.detach(c, &verdict{Code: exitFailure, Why: why}) }
 
-// endSoon has a session that has closed its input, or is a misfit, end when its time is up.
+// endSoon has a session that has closed its input end when its time is up.
 func (h *host) endSoon(c *client) {
 	c.endBy = time.Now().Add(h.o.EOFGrace)
 	h.closing[c] = true
-}
-
-// endLate ends a session whose time is up.
-func (h *host) endLate(c *client) {
-	if c.misfit != nil {
-		h.refuse(c, c.misfit.Error())
-		return
-	}
-	h.detach(c, &verdict{})
 }
 
 func (h *host) startReading(c *client) {
@@ -285,10 +221,6 @@ func (h *host) serve(c *client) {
 	case h.parting != nil:
 		if len(c.queue) == 0 {
 			h.detach(c, h.parting)
-		}
-	case c.misfit != nil:
-		if len(c.queue) == 0 && h.mux.Open(c.id) == 0 {
-			h.sendAway(c)
 		}
 	case c.ended:
 		if len(c.queue) == 0 && h.mux.Open(c.id) == 0 {
@@ -362,9 +294,7 @@ func (h *host) detach(c *client, v *verdict) {
 		return
 	}
 	greeted := c.greeted
-	if c.misfit == nil {
-		h.leftAt = time.Now()
-	}
+	h.leftAt = time.Now()
 	if v != nil && greeted {
 		// The streams first, so that the front has all that was written when it hears that there is no more.
 		c.closeStreams(h)

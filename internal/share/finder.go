@@ -31,11 +31,14 @@ type Finder struct {
 	// dir is the directory of the records, and scope the value of --share-scope.
 	dir   *session.Directory
 	scope string
-	// key is that of all sessions which may share a server, if their handshakes are of one class. class is its name, "" until a
-	// host has sent this one away; slot counts the hosts of a class from 1 on.
-	key, class string
-	slot       int
-	conn       int // -1 while there is none
+	// parts are those of the key, begun that of the handshake, which the first line tells. secret is what they are hashed with.
+	parts  []part
+	begun  *part
+	secret [16]byte
+	// key is that of all sessions which may share a server; slot counts the hosts of a key from 1 on.
+	key  string
+	slot int
+	conn int // -1 while there is none
 	// digests are those of the key's parts.
 	digests map[string]string
 }
@@ -82,8 +85,26 @@ func (f *Finder) open() error {
 	if f.dir != nil {
 		f.dir.Close()
 	}
-	f.dir, f.key, f.digests = dir, key(secret, parts), digests(secret, parts)
+	f.dir, f.secret, f.parts = dir, secret, parts
+	f.makeKey()
 	return nil
+}
+
+// Meet takes the first line of the client, before the first search: clients that begin otherwise have another server.
+func (f *Finder) Meet(first []byte) {
+	if f.begun == nil {
+		begun := handshake(first)
+		f.begun = &begun
+		f.makeKey()
+	}
+}
+
+func (f *Finder) makeKey() {
+	parts := f.parts
+	if f.begun != nil {
+		parts = append(parts[:len(parts):len(parts)], *f.begun)
+	}
+	f.key, f.digests = key(f.secret, parts), digests(f.secret, parts)
 }
 
 // watch finds the gateway. The parent cannot be seen if it is outside of our pid namespace (docker exec), or hidden (hidepid).
@@ -106,16 +127,12 @@ func (f *Finder) watch() error {
 // Owners are the parent and, if that is a launcher, the gateway behind it.
 func (f *Finder) Owners() []proc.Owner { return f.owners }
 
-// placeKey is the key with its class and slot.
+// placeKey is the key with its slot.
 func (f *Finder) placeKey() string {
-	key := f.key
-	if f.class != "" {
-		key += "-" + f.class
-	}
 	if f.slot > 1 {
-		key += fmt.Sprintf("-%d", f.slot)
+		return fmt.Sprintf("%s-%d", f.key, f.slot)
 	}
-	return key
+	return f.key
 }
 
 // place is where the host of the slot is.
@@ -176,9 +193,8 @@ func (f *Finder) Conn() int { return f.conn }
 type News struct {
 	// Lost says that the host was killed, or has ended without a word. Ended says that the server has ended, with its Code.
 	Lost, Ended bool
-	// Elsewhere says that the session goes on at another host (Find). Unread is to be sent there before anything else.
+	// Elsewhere says that the session goes on at another host (Find).
 	Elsewhere bool
-	Unread    []byte
 	// Code is the exit code of a session that is over, and Why says more where there is more to say.
 	Code int
 	Why  string
@@ -197,17 +213,9 @@ func (f *Finder) Hear() (n News, ok bool) {
 	switch {
 	case err != nil:
 		return News{Lost: true}, true
-	case v.Next == nextFull, v.Next == nextOther && v.Class == f.class:
+	case v.Next == nextFull:
 		f.slot = slot + 1
-	case v.Next == nextOther:
-		f.class = v.Class
-	}
-	if v.Next == nextFull || v.Next == nextOther {
-		n = News{Elsewhere: true, Why: v.Why}
-		if len(fds) > 0 {
-			n.Unread = readNote(fds[0])
-		}
-		return n, true
+		return News{Elsewhere: true, Why: v.Why}, true
 	}
 	return News{Ended: v.Next == nextAnew, Code: v.Code, Why: v.Why}, true
 }

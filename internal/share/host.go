@@ -3,7 +3,6 @@ package share
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"time"
 
@@ -45,9 +44,7 @@ type host struct {
 	reader proc.Reader
 	self   proc.ID
 	place  session.Place
-	// sibling is the place of another class.
-	sibling func(class string) session.Place
-	lock    *session.Lease // nil once the next host may begin
+	lock   *session.Lease // nil once the next host may begin
 	// parts are those of its sessions' key, by their hashes.
 	parts map[string]string
 
@@ -60,7 +57,7 @@ type host struct {
 	// judge tells lines of the server that are no messages.
 	judge   mcp.Scanner
 	clients map[mux.Client]*client
-	// closing are the clients whose input is closed, and misfits.
+	// closing are the clients whose input is closed.
 	closing map[*client]bool
 	last    mux.Client
 	// first is the oldest client, which gets what the server writes to standard error.
@@ -79,7 +76,7 @@ type host struct {
 	throttledUntil time.Time
 	// acceptAt is when to accept connections again; zero unless there was no descriptor for one.
 	acceptAt time.Time
-	// leftAt is when the last client left that was no misfit. lingerAt is when the server has been without one for long enough.
+	// leftAt is when the last client left. lingerAt is when the server has been without one for long enough.
 	// tellAt is when the list for ps is to be written. Zero means never.
 	leftAt, lingerAt, tellAt time.Time
 	// ending says that the host ends; endBy is when it stops waiting for its server.
@@ -145,7 +142,6 @@ func (h *host) prepare() error {
 		return err
 	}
 	h.place = dir.Place(h.o.Key)
-	h.sibling = func(class string) session.Place { return dir.Place(h.o.Key + "-" + className(class)) }
 	h.lock = h.place.Adopt(h.o.Lock)
 	st, err := h.reader.Stat(os.Getpid())
 	if err != nil {
@@ -355,7 +351,7 @@ func (h *host) onTime(now time.Time) {
 	}
 	for c := range h.closing {
 		if isDue(c.endBy) {
-			h.endLate(c)
+			h.detach(c, &verdict{})
 		}
 	}
 }
@@ -606,10 +602,7 @@ func (h *host) count(by int) {
 // tell writes the list of sessions for ps.
 func (h *host) tell() {
 	h.tellAt = time.Time{}
-	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Parts: maps.Clone(h.parts), Sessions: []session.Attached{}}
-	if s.Parts != nil {
-		s.Parts["handshake"] = className(h.mux.Class())
-	}
+	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Parts: h.parts, Sessions: []session.Attached{}}
 	for _, c := range h.clients {
 		if c.greeted {
 			s.Sessions = append(s.Sessions, session.Attached{ID: c.hello.Session, Gateway: c.hello.Gateway})

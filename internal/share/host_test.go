@@ -37,7 +37,6 @@ func newHost(t *testing.T) *host {
 	}
 	t.Cleanup(dir.Close)
 	h.place, h.listener = dir.Place("k"), -1
-	h.sibling = func(class string) session.Place { return dir.Place("k-" + className(class)) }
 	if h.lock, err = h.place.Lock(); err != nil {
 		t.Fatal(err)
 	}
@@ -492,10 +491,7 @@ func TestLastWordsOfTheServer(t *testing.T) {
 	if _, err := unix.FcntlInt(uintptr(stdout), unix.F_SETPIPE_SZ, 4*serverRead); err != nil {
 		t.Fatal(err)
 	}
-	_, err := h.mux.FromClient(c.id, []byte(helloLine))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.mux.FromClient(c.id, []byte(helloLine))
 	h.mux.FromServer([]byte(welcomeLine))
 	const count = 3 * serverRead / len(lastLine)
 	must(t)(unix.Write(stdout, []byte(strings.Repeat(lastLine, count))))

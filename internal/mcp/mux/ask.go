@@ -92,10 +92,8 @@ func (m *Mux) only() (c *client, why string) {
 	return nil, "this request names no task, so it is not known which one it is for"
 }
 
-// alone reports whether the server has known no other client, and none waits to use it.
-func (m *Mux) alone(c *client) bool {
-	return m.sole == c.id && len(m.handshake.waiting) == 0 && !m.knowsOthers(c)
-}
+// alone reports whether the server has known no other client, and none is there to use it.
+func (m *Mux) alone(c *client) bool { return m.sole == c.id && len(m.order) == 1 }
 
 // clientAnswers takes a client's answer to a request of the server.
 func (m *Mux) clientAnswers(c *client, msg mcp.Message) {

@@ -74,7 +74,7 @@ func parse(msg mcp.Message) request {
 }
 
 // clientAsks takes a request of a client.
-func (m *Mux) clientAsks(c *client, msg mcp.Message) error {
+func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	from, to := msg.IDSpan()
 	id := string(msg.Raw[from:to])
 	r := parse(msg)
@@ -91,20 +91,20 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) error {
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
 		m.refuse(c, id, codeInternal, "too much waits for the server")
 	default:
-		return m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method})
+		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method})
 	}
-	return nil
 }
 
 // ask sorts a request by what must be done about it.
-func (m *Mux) ask(c *client, r request, k *call) error {
+func (m *Mux) ask(c *client, r request, k *call) {
 	k.modern = textOf(r.msg.Raw, r.version) != ""
 	if k.method == mcp.MethodInitialize && c.hasBegun() {
 		m.refuse(c, k.id, codeInvalid, "this client has begun its handshake already")
-		return nil
+		return
 	}
-	if reason := m.misfit(r, k); reason != "" {
-		return &MisfitError{reason, classOf(r.msg)}
+	if why := m.mixes(r, k); why != "" {
+		m.refuse(c, k.id, codeInvalid, why)
+		return
 	}
 	if !c.modern && k.modern && k.method != mcp.MethodDiscover {
 		c.modern = true
@@ -127,14 +127,13 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate:
 		if !m.tasks.owns(c, k.target) {
 			m.refuse(c, k.id, codeParams, "task not found")
-			return nil
+			return
 		}
 		fallthrough
 	default:
 		m.open(k)
 		m.send(k, m.line(r, k, edit{}))
 	}
-	return nil
 }
 
 // open gives a call its number and counts it.

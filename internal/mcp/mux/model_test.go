@@ -2,7 +2,6 @@ package mux
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -104,8 +103,8 @@ type world struct {
 	modern  bool // no handshake
 	// asksRoots: the server asks for roots as soon as it is initialized, and again when they have changed.
 	asksRoots bool
-	// rootful is how many clients of four have roots.
-	rootful int
+	// rootful: the clients have roots. They all begin alike.
+	rootful bool
 	spoil   func(Out) []Out
 }
 
@@ -127,11 +126,7 @@ func spellings() []string {
 func uris() []string { return []string{"file:///a", "file:///b"} }
 
 // deliver takes what the mux says.
-func (w *world) deliver(outs []Out, err error) {
-	if err != nil {
-		w.fail("unexpected error: %v", err)
-		return
-	}
+func (w *world) deliver(outs []Out) {
 	// The lines stay as they are when the mux goes on, though the list does not.
 	outs = slices.Clone(outs)
 	if w.spoil != nil {
@@ -264,14 +259,10 @@ func (w *world) askedOf(c *simClient, msg wire) {
 	}
 }
 
-// rootsAskedOf checks that no other client uses the server, or is about to.
+// rootsAskedOf checks that no other client is there.
 func (w *world) rootsAskedOf(c *simClient) {
-	w.server.rootsOf = c.id
-	for _, other := range w.clients {
-		begins := slices.ContainsFunc(slices.Collect(maps.Values(other.open)), func(call simCall) bool { return call.method == "initialize" })
-		if other != c && (other.met || begins) {
-			w.fail("client %d is asked for its roots beside %d", c.id, other.id)
-		}
+	if w.server.rootsOf = c.id; len(w.clients) > 1 {
+		w.fail("client %d is asked for its roots beside others", c.id)
 	}
 }
 
@@ -320,22 +311,9 @@ func (w *world) told(c *simClient, msg wire) {
 
 // --- what clients do
 
-func (w *world) say(c *simClient, line string) error {
+func (w *world) say(c *simClient, line string) {
 	w.note(fmt.Sprintf("%d", c.id), line)
-	outs, err := w.m.FromClient(c.id, []byte(line))
-	if w.misfit(err) && strings.Contains(line, `"initialize"`) {
-		w.detach(c)
-		return err
-	}
-	w.deliver(outs, err)
-	return err
-}
-
-// misfit reports whether a client needs a server of its own for the sake of roots: another has been asked for them, or
-// only one of them has any.
-func (w *world) misfit(err error) bool {
-	var misfit *MisfitError
-	return errors.As(err, &misfit) && strings.Contains(misfit.Reason, "roots") && (w.asksRoots || w.rootful%4 > 0)
+	w.deliver(w.m.FromClient(c.id, []byte(line)))
 }
 
 // id is one that the client does not wait for.
@@ -390,12 +368,12 @@ func (w *world) clientActs(c *simClient) {
 		if c.roots {
 			line = strings.Replace(line, `"capabilities":{}`, `"capabilities":{"roots":{"listChanged":true}}`, 1)
 		}
-		_ = w.say(c, line)
+		w.say(c, line)
 		return
 	}
 	if !c.ready && (c.met || w.r.IntN(8) == 0) {
 		c.ready = true
-		_ = w.say(c, ready)
+		w.say(c, ready)
 		return
 	}
 	if !c.met {
@@ -405,7 +383,7 @@ func (w *world) clientActs(c *simClient) {
 		return
 	}
 	if w.modern && w.r.IntN(4) == 0 {
-		_ = w.say(c, w.request(c, "subscriptions/listen", "", simCall{}))
+		w.say(c, w.request(c, "subscriptions/listen", "", simCall{}))
 		return
 	}
 	n := w.r.IntN(24)
@@ -420,9 +398,9 @@ func (w *world) clientActs(c *simClient) {
 	}
 	switch {
 	case n < 8:
-		_ = w.say(c, w.request(c, "tools/call", "", simCall{}))
+		w.say(c, w.request(c, "tools/call", "", simCall{}))
 	case n < 9:
-		_ = w.say(c, w.request(c, "tools/call", `,"task":{}`, simCall{}))
+		w.say(c, w.request(c, "tools/call", `,"task":{}`, simCall{}))
 	case n < 11:
 		w.cancel(c)
 	case n < 12:
@@ -432,15 +410,15 @@ func (w *world) clientActs(c *simClient) {
 	case n < 16:
 		w.askTask(c)
 	case n < 17:
-		_ = w.say(c, w.request(c, "tasks/list", "", simCall{}))
+		w.say(c, w.request(c, "tasks/list", "", simCall{}))
 	case n < 18:
-		_ = w.say(c, w.request(c, "ping", "", simCall{}))
+		w.say(c, w.request(c, "ping", "", simCall{}))
 	case n < 20:
 		w.answerAsk(c)
 	case n < 22:
-		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`)
+		w.say(c, `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`)
 	case n < 23 && c.roots:
-		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		w.say(c, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 	default:
 		w.garbage(c)
 	}
@@ -457,13 +435,13 @@ func (w *world) cancel(c *simClient) {
 	if !keeps {
 		delete(c.open, id)
 	}
-	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id))
+	w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id))
 }
 
 func (w *world) setLevel(c *simClient) {
 	level := levels()[w.r.IntN(8)]
 	c.levels++
-	_ = w.say(c, w.request(c, "logging/setLevel", fmt.Sprintf(`,"level":"%s"`, level), simCall{target: level}))
+	w.say(c, w.request(c, "logging/setLevel", fmt.Sprintf(`,"level":"%s"`, level), simCall{target: level}))
 }
 
 func (w *world) watch(c *simClient) {
@@ -475,7 +453,7 @@ func (w *world) watch(c *simClient) {
 	c.pending[uri]++
 	line := w.request(c, method, fmt.Sprintf(`,"uri":"%s"`, uri), simCall{target: uri})
 	c.latest[uri] = fmt.Sprintf("c%d-%d", c.id, w.marks)
-	_ = w.say(c, line)
+	w.say(c, line)
 }
 
 func (w *world) askTask(c *simClient) {
@@ -488,7 +466,7 @@ func (w *world) askTask(c *simClient) {
 	if w.server.tasks[id] != c.id {
 		method = "foreign"
 	}
-	_ = w.say(c, w.request(c, method, fmt.Sprintf(`,"taskId":"%s"`, id), simCall{}))
+	w.say(c, w.request(c, method, fmt.Sprintf(`,"taskId":"%s"`, id), simCall{}))
 }
 
 func (w *world) answerAsk(c *simClient) {
@@ -500,10 +478,10 @@ func (w *world) answerAsk(c *simClient) {
 	mark := c.asks[id]
 	delete(c.asks, id)
 	if mark == "-roots" && (!c.roots || w.r.IntN(8) == 0) {
-		_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no roots"}}`, id))
+		w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no roots"}}`, id))
 		return
 	}
-	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"%s","roots":[]}}`, id, mark))
+	w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"%s","roots":[]}}`, id, mark))
 }
 
 // garbage is what must have no effect on others.
@@ -516,14 +494,14 @@ func (w *world) garbage(c *simClient) {
 		`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t1"}}`,
 		`[{"id":9996,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"}]`, `{"id":null,"method":"ping"}`,
 	}
-	_ = w.say(c, lines[w.r.IntN(len(lines))])
+	w.say(c, lines[w.r.IntN(len(lines))])
 }
 
 // --- what the server does
 
 func (w *world) tell(line string) {
 	w.note("s", line)
-	w.deliver(w.m.FromServer([]byte(line)), nil)
+	w.deliver(w.m.FromServer([]byte(line)))
 }
 
 func (w *world) serverActs() {
@@ -839,7 +817,7 @@ func (w *world) attach() *simClient {
 	c := &simClient{id: w.next, open: map[string]simCall{}, subscribed: map[string]bool{},
 		pending: map[string]int{}, latest: map[string]string{}, tasks: map[string]bool{}, asks: map[string]string{}}
 	c.asked, c.met, c.ready = w.modern, w.modern, w.modern
-	c.roots = w.r.IntN(4) < w.rootful
+	c.roots = w.rootful
 	w.clients[c.id] = c
 	w.m.Attach(c.id)
 	return c
@@ -848,7 +826,7 @@ func (w *world) attach() *simClient {
 func (w *world) detach(c *simClient) {
 	w.note("host", fmt.Sprint("detaches ", c.id))
 	delete(w.clients, c.id)
-	w.deliver(w.m.Detach(c.id), nil)
+	w.deliver(w.m.Detach(c.id))
 }
 
 // --- a history
@@ -857,8 +835,10 @@ func (w *world) step() {
 	ids := slices.Sorted(maps.Keys(w.clients))
 	n := w.r.IntN(100)
 	switch {
-	case len(ids) == 0 || n < 4 && len(ids) < 4:
+	case !w.m.Taken() && (len(ids) == 0 || n < 4 && len(ids) < 4):
 		w.attach()
+	case len(ids) == 0: // As in a host, nobody comes any more.
+		w.serverActs()
 	case n < 6:
 		w.detach(w.clients[ids[w.r.IntN(len(ids))]])
 	case n < 60:
@@ -950,7 +930,7 @@ func play(seed uint64, spoil func(Out) []Out) *world {
 	w.modern = w.r.IntN(4) == 0
 	if !w.modern {
 		w.asksRoots = w.r.IntN(2) == 0
-		w.rootful = w.r.IntN(2) * (1 + w.r.IntN(4))
+		w.rootful = w.r.IntN(2) == 0
 	}
 	w.start()
 	for range 10 + w.r.IntN(60) {

@@ -28,16 +28,6 @@ type Out struct {
 	Reply bool
 }
 
-// MisfitError says why a client cannot share this server and needs another one. The line that caused it had no effect; the
-// client must be detached.
-type MisfitError struct {
-	Reason string
-	// Class is what the client has in common with all that may share a server with it.
-	Class string
-}
-
-func (e *MisfitError) Error() string { return "cannot share the server: " + e.Reason }
-
 // Limits bound what one client can make the mux keep. A request beyond them is answered with an error.
 type Limits struct {
 	// Open is how many requests of a client may be open; 0 means DefaultOpen.
@@ -138,22 +128,20 @@ func (m *Mux) Detach(id Client) []Out {
 	return m.out
 }
 
-// FromClient takes a line of a client, without its newline. A *MisfitError says that the client needs another server.
-func (m *Mux) FromClient(id Client, line []byte) ([]Out, error) {
+// FromClient takes a line of a client, without its newline.
+func (m *Mux) FromClient(id Client, line []byte) []Out {
 	m.begin()
 	c := m.clients[id]
 	if c == nil {
-		return nil, nil
+		return nil
 	}
 	line = bytes.TrimLeft(line, space)
 	if len(line) > 0 && line[0] == '[' { // 2025-03-26, basic/index, "Batching"; no later version has it.
 		m.refuse(c, mcp.IDNull, codeInvalid, "batches are not taken here: send each message in a line of its own")
-		return m.out, nil
+		return m.out
 	}
-	if err := m.clientSays(c, m.read(line)); err != nil {
-		return nil, err
-	}
-	return m.out, nil
+	m.clientSays(c, m.read(line))
+	return m.out
 }
 
 // FromServer takes a line of the server, without its newline.
@@ -181,10 +169,10 @@ func (m *Mux) serverSays(msg mcp.Message) {
 }
 
 // clientSays takes one message of a client.
-func (m *Mux) clientSays(c *client, msg mcp.Message) error {
+func (m *Mux) clientSays(c *client, msg mcp.Message) {
 	switch msg.Kind {
 	case mcp.Request:
-		return m.clientAsks(c, msg)
+		m.clientAsks(c, msg)
 	case mcp.Response:
 		m.clientAnswers(c, msg)
 	case mcp.Notification:
@@ -193,7 +181,6 @@ func (m *Mux) clientSays(c *client, msg mcp.Message) error {
 		m.refuse(c, mcp.IDNull, codeParse, "this line cannot be read")
 	case mcp.Opaque: // Noise: no client waits for an answer.
 	}
-	return nil
 }
 
 // Open counts the requests of a client that have no answer yet and were not cancelled. It includes initialize, and what waits
