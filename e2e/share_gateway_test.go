@@ -185,19 +185,6 @@ func TestSharePsStop(t *testing.T) {
 	s.wantGone()
 }
 
-// A host that was stopped goes on for each session that comes or goes, also for one that was killed. Seen to stay for ever.
-func TestShareStoppedHostGoesOn(t *testing.T) {
-	t.Parallel()
-	s := share(t, "--share-linger=0s")
-	c := s.client()
-	kill(t, s.host(), unix.SIGSTOP)
-	s.client().close()
-	c.echo()
-	kill(t, s.host(), unix.SIGSTOP)
-	kill(t, c.cmd.Process.Pid, unix.SIGKILL)
-	s.wantGone()
-}
-
 // Where nothing can be shared, a session has a server of its own, and says why.
 func TestShareCannot(t *testing.T) {
 	t.Parallel()

@@ -201,9 +201,6 @@ func (f *front) end(why session.Cause) {
 		f.done = true
 	case why == session.CauseStdin:
 		// The relay passes the end of the stream on. A server that does not read may never see it.
-		if f.back.attached {
-			f.o.Finder.WakeHost()
-		}
 		f.clock.closeBy = time.Now().Add(f.o.EOFGrace)
 		f.expectEnd()
 	case f.cause == session.CauseSignal:

@@ -50,8 +50,6 @@ type output struct {
 	sent   int
 	// blocked: the client's side is full, and waited for.
 	blocked bool
-	// moved is how much it has taken since the server was held back, in bytes.
-	moved int64
 }
 
 const (
@@ -249,7 +247,6 @@ func (h *host) write(c *client) bool {
 		}
 		c.queue, c.sent = written(c.queue, c.sent, n)
 		c.queued -= int64(n)
-		c.moved += int64(n)
 		h.queued -= int64(n)
 	}
 	h.block(c, false)

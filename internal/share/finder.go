@@ -238,14 +238,6 @@ func (f *Finder) Host() proc.ID {
 	return s.Host
 }
 
-// WakeHost continues a host that was stopped, for a session that waits for it. Of one that is gone the kernel tells it.
-func (f *Finder) WakeHost() {
-	// No check whether the host is stopped: a signal that stops it may be on its way.
-	if host := f.Host(); !host.Zero() {
-		_ = f.reader.Signal(host, unix.SIGCONT)
-	}
-}
-
 // tryStart starts a host if no other process is about to, and none is ending.
 func (f *Finder) tryStart() (started bool, err error) {
 	place := f.place()

@@ -74,8 +74,6 @@ type host struct {
 	parting *verdict
 	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
 	throttledUntil time.Time
-	// acceptAt is when to accept connections again; zero unless there was no descriptor for one.
-	acceptAt time.Time
 	// leftAt is when the last client left. lingerAt is when the server has been without one for long enough.
 	// tellAt is when the list for ps is to be written. Zero means never.
 	leftAt, lingerAt, tellAt time.Time
@@ -94,9 +92,8 @@ const (
 	outputBudget = 64 << 20
 	// throttleTime bounds how long a client that does not read may hold up the others, each time outputBudget is exceeded.
 	throttleTime = time.Second
-	// leastMoved is how many bytes a client that reads at all takes in that time. On a busy machine it may take no more; a
-	// server of its own would wait for it as well.
-	leastMoved = 1 << 20
+	// acceptPause is how long the host waits where there is no descriptor for a connection, or no memory.
+	acceptPause = 10 * time.Millisecond
 	// longestWait bounds one wait: epoll_wait(2) takes 32 bits of milliseconds, 25 days, and waits for ever for more.
 	longestWait = 24 * time.Hour
 	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
@@ -166,7 +163,6 @@ func (h *host) prepare() error {
 	if h.gateway >= 0 {
 		h.watch(h.gateway, source{kind: onGateway}, unix.EPOLLIN)
 	}
-	continueOn(h.listener)
 	h.leftAt = time.Now()
 	h.lingerAt = h.leftAt.Add(max(h.o.Linger, firstWait))
 	h.tell()
@@ -257,7 +253,7 @@ func (h *host) step() {
 // timeout is in milliseconds, -1 for ever.
 func (h *host) timeout() int {
 	due := time.Time{}
-	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.throttledUntil, h.acceptAt} {
+	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.throttledUntil} {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
 			due = t
 		}
@@ -337,9 +333,6 @@ func (h *host) onTime(now time.Time) {
 	if isDue(h.tellAt) {
 		h.tell()
 	}
-	if isDue(h.acceptAt) {
-		h.resumeAccept()
-	}
 	if isDue(h.lingerAt) {
 		h.finish(verdict{}, true)
 	}
@@ -400,60 +393,19 @@ func (h *host) accept() {
 			return
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
 			continue
-		case err != nil: // There is no descriptor, or no memory.
-			if !h.dropSilent() {
-				h.pauseAccept()
-			}
+		case err != nil: // What it waits for comes with a client that leaves, and the kernel would report it without a pause.
+			time.Sleep(acceptPause)
 			return
 		}
 		if samePeer(fd) != nil {
 			_ = unix.Close(fd)
 			continue
 		}
-		continueOn(fd)
 		h.last++
 		c := newClient(h.last, fd)
 		h.clients[c.id] = c
 		h.watch(fd, source{c.id, onConn}, unix.EPOLLIN)
 	}
-}
-
-// continueOn has the kernel continue this process, should it be stopped, for news on a socket: a front that comes, or that ends
-// in whatever way. A stopped host would do nothing for any session.
-func continueOn(socket int) {
-	_, err := unix.FcntlInt(uintptr(socket), unix.F_SETOWN, os.Getpid())
-	if err == nil {
-		_, err = unix.FcntlInt(uintptr(socket), unix.F_SETSIG, int(unix.SIGCONT))
-	}
-	if err == nil {
-		_, _ = unix.FcntlInt(uintptr(socket), unix.F_SETFL, unix.O_NONBLOCK|unix.O_ASYNC)
-	}
-}
-
-// dropSilent closes the connections on which no session has said hello: they take descriptors from those that do. It
-// reports whether there was one.
-func (h *host) dropSilent() (found bool) {
-	for _, c := range h.clients {
-		if !c.greeted {
-			h.drop(c)
-			found = true
-		}
-	}
-	return found
-}
-
-// acceptPause is how long connections wait when there is no descriptor for them.
-const acceptPause = 100 * time.Millisecond
-
-// pauseAccept leaves the listener alone for a while, because it would be reported as ready again at once.
-func (h *host) pauseAccept() {
-	h.acceptAt = time.Now().Add(acceptPause)
-	h.change(h.listener, source{kind: onListener}, 0)
-}
-
-func (h *host) resumeAccept() {
-	h.acceptAt = time.Time{}
-	h.change(h.listener, source{kind: onListener}, unix.EPOLLIN)
 }
 
 // deliver queues what is to be written.
@@ -473,20 +425,11 @@ func (h *host) deliver(outs []mux.Out) {
 		h.touch(c)
 	}
 	if h.queued > outputBudget+h.o.MaxMessage && h.throttledUntil.IsZero() {
-		h.throttle(time.Now())
+		h.throttledUntil = time.Now().Add(throttleTime) // Those that read go on with what is queued for them.
 	}
 }
 
-// throttle holds the server back for a moment, because too much waits for clients. Clients that read go on with what is
-// queued for them.
-func (h *host) throttle(now time.Time) {
-	h.throttledUntil = now.Add(throttleTime)
-	for _, c := range h.clients {
-		c.moved = 0
-	}
-}
-
-// unthrottle lets the server go on once there is room. After throttleTime it ends a client that does not read.
+// unthrottle lets the server go on once there is room. After throttleTime the client with most queued bytes ends.
 func (h *host) unthrottle(now time.Time) {
 	switch {
 	case h.queued <= outputBudget/2:
@@ -495,21 +438,14 @@ func (h *host) unthrottle(now time.Time) {
 	case now.Before(h.throttledUntil):
 		return
 	}
-	if c := h.stalledClient(); c != nil {
-		h.refuse(c, fmt.Sprintf("this session does not read: %d bytes were waiting for it", c.queued))
-	}
-	h.throttle(now)
-}
-
-// stalledClient picks one of the clients that do not read and have more than their share of what waits. It picks the one
-// that took least since the server was held back.
-func (h *host) stalledClient() (slowest *client) {
+	var most *client
 	for _, c := range h.clients {
-		if c.queued*int64(len(h.clients)) >= h.queued && c.moved < leastMoved && (slowest == nil || c.moved < slowest.moved) {
-			slowest = c
+		if most == nil || c.queued > most.queued {
+			most = c
 		}
 	}
-	return slowest
+	h.refuse(most, fmt.Sprintf("this session does not read: %d bytes were waiting for it", most.queued))
+	h.throttledUntil = now.Add(throttleTime)
 }
 
 // touch has a client served in this step.
@@ -561,7 +497,7 @@ func (h *host) withdraw() {
 	if h.gateway >= 0 {
 		h.unwatch(h.gateway)
 	}
-	h.lingerAt, h.tellAt, h.acceptAt = time.Time{}, time.Time{}, time.Time{}
+	h.lingerAt, h.tellAt = time.Time{}, time.Time{}
 }
 
 // part ends a host whose server has ended. The next host of the place may begin at once. The clients that do not read get the

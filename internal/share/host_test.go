@@ -418,7 +418,7 @@ func TestServerThatAsksAndDoesNotRead(t *testing.T) {
 				t.Fatalf("%d bytes wait for the server", h.server.size)
 			}
 			unread := queued(h.server.out)
-			h.throttle(time.Now())
+			h.throttledUntil = time.Now().Add(throttleTime)
 			got := make([]byte, 64<<10)
 			drain := func() {
 				for h.server.size > 0 {
