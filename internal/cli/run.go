@@ -151,8 +151,6 @@ func runFlags() []cli.Flag {
 			Usage: "start the server when it is needed: the handshake and the first lists come from what earlier sessions saw"},
 		&cli.DurationFlag{Name: "wake-timeout", Value: 30 * time.Second, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
 			Usage: "`DURATION` in which a woken server, or one that takes the place of another, must have answered the handshake"},
-		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
-			Usage: "longest message with --hibernate, --lazy, --share and others that read them, a `SIZE` such as 64MiB"},
 		&cli.StringFlag{Name: "on-crash", Value: "end", EnvVars: []string{argv.EnvOnCrash},
 			Usage: "when the server ends by itself, `WHAT`: end (the session), or restart (the server, with the next message)"},
 		&cli.BoolFlag{Name: "stdout-guard", DisableDefaultText: true, EnvVars: []string{argv.EnvGuard},
@@ -172,8 +170,6 @@ func runFlags() []cli.Flag {
 			Usage: "share among the sessions of one gateway or of all gateways of the user: `SCOPE` gateway or user"},
 		&cli.DurationFlag{Name: "share-linger", Value: 10 * time.Minute, EnvVars: []string{"MCP_TETHER_SHARE_LINGER"},
 			Usage: "`DURATION` that a shared server lives on after its last session has left"},
-		&cli.IntFlag{Name: "share-max", EnvVars: []string{"MCP_TETHER_SHARE_MAX"},
-			Usage: "at most `N` sessions for each shared server, then another server is started; 0 for no limit"},
 		&cli.StringSliceFlag{Name: "share-ignore-env", EnvVars: []string{argv.EnvIgnored},
 			Usage: "share also where the variable `NAME` differs (repeatable); the server has that of its first session"},
 		&cli.BoolFlag{Name: "no-history", DisableDefaultText: true, EnvVars: []string{"MCP_TETHER_NO_HISTORY"},
@@ -262,9 +258,6 @@ func options(c *cli.Context) (supervise.Options, error) {
 	default:
 		return o, usageError("--log-format " + f + " is none of text, json")
 	}
-	if _, err := parseSize(c.String("max-message")); err != nil {
-		return o, usageError("--max-message: " + err.Error())
-	}
 	if o.Limiting, err = limiting(c); err != nil {
 		return o, err
 	}
@@ -281,16 +274,10 @@ func options(c *cli.Context) (supervise.Options, error) {
 func fronting(c *cli.Context, o supervise.Options) front.Options {
 	return front.Options{
 		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
-		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: c.Duration("wake-timeout"), MaxMessage: longestMessage(c),
+		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: c.Duration("wake-timeout"),
 		OnCrash: front.OnCrash(c.String("on-crash")), Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
 		Guard: c.Bool("stdout-guard"), KeepStderr: c.Bool("keep-stderr"), History: o.History,
 	}
-}
-
-// longestMessage is the value of --max-message, which options has found to be a size.
-func longestMessage(c *cli.Context) int64 {
-	size, _ := parseSize(c.String("max-message"))
-	return size
 }
 
 // supervised runs in the role that was asked for. Without an entry before the runtime, one process does everything.
@@ -314,8 +301,8 @@ func hosted(c *cli.Context, opts supervise.Options, as *role) error {
 // sharing reads the flags of a shared server.
 func sharing(c *cli.Context, opts supervise.Options) share.Options {
 	return share.Options{
-		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
-		MaxMessage: longestMessage(c), EOFGrace: opts.EOFGrace, EndLimit: opts.LongestEnd() + endMargin,
+		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"),
+		EOFGrace: opts.EOFGrace, EndLimit: opts.LongestEnd() + endMargin,
 		Guard: c.Bool("stdout-guard"), KeepStderr: c.Bool("keep-stderr"),
 	}
 }

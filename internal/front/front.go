@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
@@ -83,7 +84,7 @@ func Run(o Options) (int, error) {
 	}
 	proc.StartThreads(reserveThreads)
 	now := time.Now()
-	f.relay = relay.New(relay.ReadEnd(0), relay.WriteEnd(1), o.MaxMessage, now)
+	f.relay = relay.New(relay.ReadEnd(0), relay.WriteEnd(1), mcp.DefaultMax, now)
 	f.relay.Met = f.onMet
 	if err := f.relay.Stderr(o.Guard && o.Finder == nil, o.KeepStderr && o.Finder == nil); err != nil {
 		return exitFailure, err
@@ -290,8 +291,8 @@ func (f *front) onRefused(e relay.Event) {
 		f.pauses.why = e.Text
 		f.end(session.CauseChanged)
 	case relay.TooLong:
-		f.log.Error().Str("error", e.Text).Msg("message is longer than --max-message")
-		f.pauses.why = e.Text + " (--max-message)"
+		f.log.Error().Str("error", e.Text).Msg("message is too long")
+		f.pauses.why = e.Text
 		f.end(session.CauseTooLong)
 	case relay.Withheld:
 		f.log.Debug().Str("method", e.Text).Msg("request of a server that is being put to sleep is not passed on")

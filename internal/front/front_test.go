@@ -16,7 +16,7 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	good := Options{OnCrash: OnCrashEnd, Hibernate: time.Second, WakeTimeout: time.Second, MaxMessage: 1}
+	good := Options{OnCrash: OnCrashEnd, Hibernate: time.Second, WakeTimeout: time.Second}
 	for name, c := range map[string]struct {
 		change func(o *Options)
 		says   string
@@ -25,7 +25,6 @@ func TestValidate(t *testing.T) {
 		"no word":    {func(o *Options) { o.OnCrash = "" }, "--on-crash"},
 		"wrong word": {func(o *Options) { o.OnCrash = "again" }, "end, restart"},
 		"no time":    {func(o *Options) { o.WakeTimeout = 0 }, "--wake-timeout"},
-		"no room":    {func(o *Options) { o.MaxMessage = 0 }, "--max-message"},
 	} {
 		o := good
 		c.change(&o)

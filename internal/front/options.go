@@ -33,10 +33,8 @@ type Options struct {
 	// the handshake with a server that takes the place of another.
 	Hibernate, WakeTimeout time.Duration
 	// Anyway says that only the conversation counts: what its processes do keeps no server awake.
-	Anyway bool
-	// MaxMessage bounds a message, in bytes.
-	MaxMessage int64
-	OnCrash    OnCrash
+	Anyway  bool
+	OnCrash OnCrash
 	// Lazy says that the server is not started before it is needed.
 	Lazy bool
 	// Guard says that lines of the server which are no messages go to standard error. KeepStderr says that the last lines of the
@@ -56,8 +54,8 @@ func (o Options) Validate() error {
 	default:
 		return fmt.Errorf("--on-crash %q is none of end, restart", o.OnCrash)
 	}
-	if o.WakeTimeout <= 0 || o.MaxMessage <= 0 {
-		return fmt.Errorf("--wake-timeout %v and --max-message %d must be more than 0", o.WakeTimeout, o.MaxMessage)
+	if o.WakeTimeout <= 0 {
+		return fmt.Errorf("--wake-timeout %v must be more than 0", o.WakeTimeout)
 	}
 	return nil
 }

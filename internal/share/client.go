@@ -171,8 +171,8 @@ func (h *host) lines(c *client) {
 	c.scanned = len(b)
 	c.unread = c.unread[:copy(c.unread, b)]
 	switch {
-	case int64(len(c.unread)) > h.o.MaxMessage:
-		h.refuse(c, fmt.Sprintf("a message of more than %d bytes (--max-message)", h.o.MaxMessage))
+	case int64(len(c.unread)) > h.longest:
+		h.refuse(c, fmt.Sprintf("a message of more than %d bytes", h.longest))
 	case len(c.unread) == 0 && cap(c.unread) > keptLine:
 		c.unread = nil
 	}

@@ -64,6 +64,8 @@ type host struct {
 	first *client
 	// attached counts the clients that have said hello, most is how many there may be.
 	attached, most int
+	// longest bounds a message, in bytes.
+	longest int64
 	// queued is how many bytes wait for clients.
 	queued int64
 	// touched are clients with something to write, or with something to be looked at.
@@ -111,7 +113,7 @@ func Serve(o Options) error {
 	}
 	proc.CloseInherited()
 	proc.SetComm(hostName)
-	h := &host{o: o, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, closing: map[*client]bool{}}
+	h := &host{o: o, longest: mcp.DefaultMax, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, closing: map[*client]bool{}}
 	h.mux = mux.New(mux.Limits{})
 	h.server.forget()
 	if err := h.prepare(); err != nil {
@@ -175,9 +177,6 @@ func (h *host) room() int {
 	most := 100
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
 		most = int(min(limit.Cur, 1<<20)-32) / perClient
-	}
-	if h.o.Max > 0 {
-		most = min(most, h.o.Max)
 	}
 	return max(most, 1)
 }
@@ -424,7 +423,7 @@ func (h *host) deliver(outs []mux.Out) {
 		h.queued += int64(len(o.Line))
 		h.touch(c)
 	}
-	if h.queued > outputBudget+h.o.MaxMessage && h.throttledUntil.IsZero() {
+	if h.queued > outputBudget+h.longest && h.throttledUntil.IsZero() {
 		h.throttledUntil = time.Now().Add(throttleTime) // Those that read go on with what is queued for them.
 	}
 }

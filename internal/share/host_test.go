@@ -28,7 +28,7 @@ const (
 func newHost(t *testing.T) *host {
 	t.Helper()
 	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, closing: map[*client]bool{}, mux: mux.New(mux.Limits{})}
-	h.o.MaxMessage = mcp.DefaultMax
+	h.longest = mcp.DefaultMax
 	h.server.forget()
 	h.server.pid = 1 << 30 // no process has that number
 	dir, err := session.Open(os.Getuid(), t.TempDir())
@@ -287,11 +287,11 @@ func TestLongWaitsEnd(t *testing.T) {
 // A server whose first message is too long is not said to have been silent.
 func TestFirstMessageTooLong(t *testing.T) {
 	h := newHost(t)
-	h.o.MaxMessage = 10
+	h.longest = 10
 	h.server.buf = make([]byte, 11)
 	h.serverLines()
 	h.onServerEnd(143)
-	if h.parting == nil || !strings.Contains(h.parting.Why, "--max-message") {
+	if h.parting == nil || !strings.Contains(h.parting.Why, "a message of more than") {
 		t.Errorf("%+v", h.parting)
 	}
 }
@@ -311,7 +311,7 @@ func TestEndedServerIsNotSignalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHost(t)
-	h.o.MaxMessage = 10
+	h.longest = 10
 	var out [2]int
 	if err := unix.Pipe2(out[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		t.Fatal(err)
@@ -474,7 +474,7 @@ func TestServerEndBesideAWriter(t *testing.T) {
 	case <-time.After(testkit.Patience):
 		t.Fatal("it is read without an end")
 	}
-	if strings.Contains(h.parting.Why, "--max-message") {
+	if strings.Contains(h.parting.Why, "a message of more than") {
 		t.Errorf("standard output is read without an end: %s", h.parting.Why)
 	}
 	if n := queued(errs[0]); n != len("a last word") {

@@ -15,10 +15,6 @@ type Options struct {
 	Words   []string
 	// Linger is how long the server lives after the last session has left, 0 or more.
 	Linger time.Duration
-	// Max is how many sessions a server has at most; 0 means as many as there are descriptors for.
-	Max int
-	// MaxMessage bounds a message, in bytes.
-	MaxMessage int64
 	// EOFGrace is how long a session that has closed its standard input waits for its answers. EndLimit is how long the
 	// end of the server may take.
 	EOFGrace, EndLimit time.Duration
@@ -34,8 +30,6 @@ func (o Options) Validate() error {
 	switch {
 	case o.Linger < 0:
 		return fmt.Errorf("--share-linger %v is negative: give 0 or more, such as 10m", o.Linger)
-	case o.Max < 0:
-		return fmt.Errorf("--share-max %d is negative: give 0 for as many as there are, or more", o.Max)
 	case o.Scope != argv.ScopeGateway && o.Scope != argv.ScopeUser:
 		return fmt.Errorf("--share-scope %q is none of gateway, user", o.Scope)
 	}

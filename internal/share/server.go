@@ -253,8 +253,8 @@ func (h *host) serverLines() {
 	if len(s.buf) == 0 && cap(s.buf) > 16*serverRead {
 		s.buf = nil
 	}
-	if int64(len(s.buf)) > h.o.MaxMessage {
-		h.endServer(fmt.Sprintf("the server wrote a message of more than %d bytes (--max-message)", h.o.MaxMessage))
+	if int64(len(s.buf)) > h.longest {
+		h.endServer(fmt.Sprintf("the server wrote a message of more than %d bytes", h.longest))
 	}
 }
 
