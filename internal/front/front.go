@@ -215,11 +215,13 @@ func (f *front) end(why session.Cause) {
 func (f *front) step(ev event) {
 	switch f.phase.step(ev) {
 	case putToSleep, hold:
-		f.relay.EndServer()
 		if f.back.attached {
+			f.o.Finder.Sleep() // Before the end of what the host reads, which would be that of the session.
+			f.relay.EndServer()
 			f.letGo()
 			return
 		}
+		f.relay.EndServer()
 		f.expectEnd()
 	case sleep:
 		f.sleep()

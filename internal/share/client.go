@@ -27,6 +27,8 @@ type client struct {
 	// endBy is when a session that has closed its input stops waiting: for its answers, or to be read from again. It is zero
 	// while the input is read, and until it is closed.
 	endBy time.Time
+	// asleep says that its server is to be asleep from now on, as far as it goes.
+	asleep bool
 	// touched says that it is to be served in this step.
 	touched bool
 }
@@ -146,6 +148,10 @@ func (h *host) read(c *client) {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 	case err != nil, n == 0:
 		c.ended = true
+		if len(c.unread) > 0 { // The last line may have no end.
+			c.unread = append(c.unread, '\n')
+			h.lines(c)
+		}
 		h.endSoon(c)
 		h.stopReading(c)
 		h.touch(c)
@@ -175,6 +181,7 @@ func (h *host) lines(c *client) {
 		h.refuse(c, fmt.Sprintf("a message of more than %d bytes", h.longest))
 	case len(c.unread) == 0 && cap(c.unread) > keptLine:
 		c.unread = nil
+		h.freeSoon()
 	}
 	if c.ahead > mayBeAhead { // Lines for the server alone touch nobody.
 		h.touch(c)
@@ -285,13 +292,24 @@ func (h *host) block(c *client, blocked bool) {
 	h.change(c.fds[streamOut], source{c.id, onOut}, events)
 }
 
+// leave lets a session go whose front falls asleep, as it says, or has gone without a word.
+func (h *host) leave(c *client) {
+	var f farewell
+	fds, err := receive(c.conn, &f)
+	closeAll(fds)
+	c.asleep = err == nil && f.Asleep
+	h.detach(c, nil)
+}
+
 // detach lets a session go, with a last word if its front is there to hear it.
 func (h *host) detach(c *client, v *verdict) {
 	if h.clients[c.id] != c {
 		return
 	}
 	greeted := c.greeted
-	h.leftAt = time.Now()
+	if !c.asleep {
+		h.leftAt = time.Now()
+	}
 	if v != nil && greeted {
 		// The streams first, so that the front has all that was written when it hears that there is no more.
 		c.closeStreams(h)

@@ -169,21 +169,12 @@ func (f *Finder) Find() (again bool, err error) {
 func (f *Finder) Greet(in, out int) error {
 	err := samePeer(f.conn)
 	if err == nil {
-		err = send(f.conn, hello{f.self, f.gateway, f.digests}, in, out, stderr(in))
+		err = send(f.conn, hello{f.self, f.gateway, f.digests}, in, out, 2)
 	}
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ENOTCONN) {
 		return nil // The host has just gone: Hear will tell.
 	}
 	return err
-}
-
-// stderr is the descriptor to hand over as standard error. Where that is closed, another one takes its place, which cannot be
-// written to.
-func stderr(instead int) int {
-	if _, err := unix.FcntlInt(2, unix.F_GETFD, 0); err == nil {
-		return 2
-	}
-	return instead
 }
 
 // Conn is the connection to the host, to be polled for input; -1 while there is none.
@@ -218,6 +209,12 @@ func (f *Finder) Hear() (n News, ok bool) {
 		return News{Elsewhere: true, Why: v.Why}, true
 	}
 	return News{Ended: v.Next == nextAnew, Code: v.Code, Why: v.Why}, true
+}
+
+// Sleep leaves the host, and tells it that the session falls asleep.
+func (f *Finder) Sleep() {
+	_ = send(f.conn, farewell{Asleep: true})
+	f.HangUp()
 }
 
 // HangUp ends the connection. The next search begins at the first slot.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -76,9 +77,12 @@ type host struct {
 	parting *verdict
 	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
 	throttledUntil time.Time
-	// leftAt is when the last client left. lingerAt is when the server has been without one for long enough.
-	// tellAt is when the list for ps is to be written. Zero means never.
-	leftAt, lingerAt, tellAt time.Time
+	// leftAt is when the last client left that did not fall asleep: that one was idle for long enough. lingerAt is when the server
+	// has been without one for long enough. tellAt is when the list for ps is to be written, freeAt when to give back the memory
+	// of long messages. Zero means never.
+	leftAt, lingerAt, tellAt, freeAt time.Time
+	// unlisted says that the directory of the records was removed, so no session finds the host any more.
+	unlisted bool
 	// ending says that the host ends; endBy is when it stops waiting for its server.
 	ending bool
 	endBy  time.Time
@@ -165,8 +169,7 @@ func (h *host) prepare() error {
 	if h.gateway >= 0 {
 		h.watch(h.gateway, source{kind: onGateway}, unix.EPOLLIN)
 	}
-	h.leftAt = time.Now()
-	h.lingerAt = h.leftAt.Add(max(h.o.Linger, firstWait))
+	h.lingerAt = time.Now().Add(max(h.o.Linger, firstWait))
 	h.tell()
 	return nil
 }
@@ -252,7 +255,7 @@ func (h *host) step() {
 // timeout is in milliseconds, -1 for ever.
 func (h *host) timeout() int {
 	due := time.Time{}
-	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.throttledUntil} {
+	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.freeAt, h.endBy, h.throttledUntil} {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
 			due = t
 		}
@@ -296,8 +299,8 @@ func (h *host) on(s source, events uint32) {
 		case c == nil:
 		case s.kind == onConn && !c.greeted:
 			h.greet(c)
-		case s.kind == onConn: // It says nothing after its hello: the front is gone.
-			h.detach(c, nil)
+		case s.kind == onConn:
+			h.leave(c)
 		case s.kind == onIn && c.reads:
 			h.read(c)
 		case s.kind == onIn: // It is held back, or was since these events were asked for.
@@ -331,6 +334,10 @@ func (h *host) onTime(now time.Time) {
 	isDue := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
 	if isDue(h.tellAt) {
 		h.tell()
+	}
+	if isDue(h.freeAt) {
+		h.freeAt = time.Time{}
+		debug.FreeOSMemory()
 	}
 	if isDue(h.lingerAt) {
 		h.finish(verdict{}, true)
@@ -423,6 +430,7 @@ func (h *host) deliver(outs []mux.Out) {
 		h.queued += int64(len(o.Line))
 		h.touch(c)
 	}
+	clear(outs) // Otherwise a long line would live until the next one.
 	if h.queued > outputBudget+h.longest && h.throttledUntil.IsZero() {
 		h.throttledUntil = time.Now().Add(throttleTime) // Those that read go on with what is queued for them.
 	}
@@ -516,19 +524,28 @@ func (h *host) part(v verdict) {
 	h.done = len(h.clients) == 0
 }
 
+// freePause is how long after a long message its memory is given back.
+const freePause = time.Second
+
+// freeSoon has the memory of a long message given back, once no more of them come.
+func (h *host) freeSoon() { h.freeAt = time.Now().Add(freePause) }
+
 // count follows the number of clients.
 func (h *host) count(by int) {
 	h.attached += by
 	h.lingerAt = time.Time{}
 	if h.attached == 0 && !h.ending {
-		h.lingerAt = h.leftAt.Add(h.o.Linger)
+		h.lingerAt = time.Now()
+		if !h.leftAt.IsZero() {
+			h.lingerAt = h.leftAt.Add(h.o.Linger)
+		}
 		// A later session would wait for the answer that this one has not waited for, and the server may hang. Nor is there
 		// anybody to wait for if the server has roots, or was not started.
 		if h.mux.Greeting() || h.mux.Taken() || h.server.pid == 0 {
 			h.lingerAt = time.Now()
 		}
 	}
-	if h.tellAt.IsZero() && !h.ending {
+	if h.tellAt.IsZero() && !h.ending && !h.unlisted {
 		h.tellAt = time.Now().Add(tellPause)
 	}
 	h.done = h.done || h.parting != nil && h.attached == 0
@@ -543,8 +560,8 @@ func (h *host) tell() {
 			s.Sessions = append(s.Sessions, session.Attached{ID: c.hello.Session, Gateway: c.hello.Gateway})
 		}
 	}
-	if errors.Is(h.place.Tell(s), unix.ENOENT) { // The directory was removed: no session finds us any more.
-		h.o.Linger = 0
+	if errors.Is(h.place.Tell(s), unix.ENOENT) {
+		h.unlisted, h.o.Linger = true, 0
 		h.count(0)
 	}
 }

@@ -10,13 +10,19 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// hello is what a front says first, with its streams. It says nothing else.
+// hello is what a front says first, with its streams.
 type hello struct {
 	// Session is the front, as it knows itself, and Gateway the process that started it.
 	Session proc.ID `json:"session"`
 	Gateway proc.ID `json:"gateway"`
 	// Parts are short hashes of the parts of the key, for ps.
 	Parts map[string]string `json:"parts"`
+}
+
+// farewell is the only other word of a front. One that ends says nothing.
+type farewell struct {
+	// Asleep says that its server may sleep: it has been idle for long enough.
+	Asleep bool `json:"asleep"`
 }
 
 // verdict is the only message of a host to a front: its session is refused, or over, or needs another host.
