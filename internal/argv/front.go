@@ -13,12 +13,14 @@ const (
 	lazyFlag      = "lazy"
 	guardFlag     = "stdout-guard"
 	keepErrFlag   = "keep-stderr"
+	restartOnFlag = "restart-on"
 
 	EnvHibernate = "MCP_TETHER_HIBERNATE"
 	EnvOnCrash   = "MCP_TETHER_ON_CRASH"
 	EnvLazy      = "MCP_TETHER_LAZY"
 	EnvGuard     = "MCP_TETHER_STDOUT_GUARD"
 	EnvKeepErr   = "MCP_TETHER_KEEP_STDERR"
+	EnvRestartOn = "MCP_TETHER_RESTART_ON"
 )
 
 // Restart is the value of --on-crash with which a server that ended by itself is started again.
@@ -29,6 +31,7 @@ const Restart = "restart"
 func WantsFront(args []string, env func(name string) string) bool {
 	hibernate, onCrash, help := env(EnvHibernate), env(EnvOnCrash), false
 	lazy, guard, keepErr := isTrue(env(EnvLazy)), isTrue(env(EnvGuard)), isTrue(env(EnvKeepErr))
+	restartOn := env(EnvRestartOn)
 	eachFlag(args, func(f flag) {
 		on := !f.attached || isTrue(f.value)
 		switch f.name {
@@ -42,18 +45,20 @@ func WantsFront(args []string, env func(name string) string) bool {
 			guard = on
 		case keepErrFlag:
 			keepErr = on
+		case restartOnFlag:
+			restartOn = f.value
 		case "help", "h":
 			help = true
 		}
 	})
 	after, err := time.ParseDuration(hibernate)
-	return !help && (err == nil && after > 0 || onCrash == Restart || lazy || guard || keepErr)
+	return !help && (err == nil && after > 0 || onCrash == Restart || lazy || guard || keepErr || restartOn != "")
 }
 
 // wantsFront reports whether a flag wants a front.
 func wantsFront(name string) bool {
 	switch name {
-	case hibernateFlag, onCrashFlag, lazyFlag, guardFlag, keepErrFlag:
+	case hibernateFlag, onCrashFlag, lazyFlag, guardFlag, keepErrFlag, restartOnFlag:
 		return true
 	}
 	return false
@@ -62,7 +67,8 @@ func wantsFront(name string) bool {
 // noFront are the flags of a session that has no front, whatever the environment says.
 func noFront() []string {
 	const off = "=false"
-	return []string{"--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end", "--" + lazyFlag + off, "--" + guardFlag + off, "--" + keepErrFlag + off}
+	return []string{"--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end", "--" + lazyFlag + off, "--" + guardFlag + off, "--" + keepErrFlag + off,
+		"--" + restartOnFlag + "="}
 }
 
 // wordsWithout leaves out flags before the command, which then follows "--".

@@ -56,7 +56,7 @@ func TestSessionArgs(t *testing.T) {
 		"--stdout-guard --keep-stderr=1 --name a x": "--name a -- x",
 	} {
 		got := SessionArgs("tether", strings.Fields(line))
-		if !slices.Equal(got, append([]string{"tether", "__session", "--share=false", "--hibernate=0", "--on-crash=end", "--lazy=false", "--stdout-guard=false", "--keep-stderr=false"}, strings.Fields(want)...)) {
+		if !slices.Equal(got, append([]string{"tether", "__session", "--share=false", "--hibernate=0", "--on-crash=end", "--lazy=false", "--stdout-guard=false", "--keep-stderr=false", "--restart-on="}, strings.Fields(want)...)) {
 			t.Errorf("%q gives %q", line, got)
 		}
 		if WantsShare(got[2:], "1") || WantsFront(got[2:], func(name string) string {

@@ -73,7 +73,7 @@ func commands(args []string, as *role) []*cli.Command {
 	if len(args) > 1 && args[1] == "run" {
 		return []*cli.Command{runCommand(as)}
 	}
-	return []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(as), historyCommand(), wrapCommand(), unwrapCommand(), doctorCommand(), cacheCommand(),
+	return []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(as), restartCommand(), historyCommand(), wrapCommand(), unwrapCommand(), doctorCommand(), cacheCommand(),
 		completionCommand(), completeCommand(), helpCommand(), versionCommand()}
 }
 
@@ -82,7 +82,7 @@ func command(args []string, as *role) int {
 	failure := supervise.ExitFailure
 	switch {
 	case len(args) < 2:
-	case slices.Contains([]string{"reap", "ps", "stop", "history", "wrap", "unwrap", "doctor", "cache", "help", "version", "completion"}, args[1]):
+	case slices.Contains([]string{"reap", "ps", "stop", "restart", "history", "wrap", "unwrap", "doctor", "cache", "help", "version", "completion"}, args[1]):
 		failure = exitUnread
 	}
 	cli.HelpPrinter = printHelp

@@ -160,7 +160,7 @@ func candidates(a *cli.App, words []string) (all []string) {
 		return []string{":commands"}
 	case "wrap", "unwrap":
 		return append(clients.Names(), ":files")
-	case "stop":
+	case "stop", "restart":
 		return ofSessions(func(l live.Session) string { return l.ID + "\t" + l.Name })
 	case "history":
 		past, _, _ := pastSessions()
@@ -197,14 +197,14 @@ func valuesOf(command, flag string) []string {
 		return []string{"gateway", "user"}
 	case "format":
 		return []string{"json", "toml"}
-	case "log-file", "config", "home", "metrics-file":
+	case "log-file", "config", "home", "metrics-file", "restart-on":
 		return []string{":files"}
 	case "server":
 		return ofConfigurations()
 	case "gateway":
 		return ofSessions(func(l live.Session) string { return fmt.Sprint(l.Gateway.PID, "\t", l.GatewayCommand) })
 	case "name":
-		if command == "stop" {
+		if command == "stop" || command == "restart" {
 			return ofSessions(func(l live.Session) string { return l.Name })
 		}
 	}

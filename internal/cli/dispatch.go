@@ -98,7 +98,7 @@ func runOrFront(args []string) int {
 }
 
 // errTerminal says that a person talks to the server.
-var errTerminal = errors.New("--share, --lazy, --hibernate, --on-crash, --stdout-guard and --keep-stderr have no effect on a terminal")
+var errTerminal = errors.New("--share, --lazy, --hibernate, --on-crash, --restart-on, --stdout-guard and --keep-stderr have no effect on a terminal")
 
 // exit reports an error, if there is one, and returns the exit code.
 func exit(code int, err error) int {

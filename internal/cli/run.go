@@ -155,6 +155,8 @@ func runFlags() []cli.Flag {
 			Usage: "when the server ends by itself, `WHAT`: end (the session), or restart (the server, with the next message)"},
 		&cli.BoolFlag{Name: "stdout-guard", DisableDefaultText: true, EnvVars: []string{argv.EnvGuard},
 			Usage: "lines on the server's standard output that are no messages go to standard error"},
+		&cli.StringSliceFlag{Name: "restart-on", EnvVars: []string{argv.EnvRestartOn},
+			Usage: "start the server again when the file or directory `PATH` changes (repeatable)"},
 		&cli.BoolFlag{Name: "keep-stderr", DisableDefaultText: true, EnvVars: []string{argv.EnvKeepErr},
 			Usage: "errors for lost calls quote the last line that the server wrote to standard error; history has the last 20"},
 		&cli.StringFlag{Name: "log-level", Value: "warn", EnvVars: []string{"MCP_TETHER_LOG_LEVEL"},
@@ -215,7 +217,7 @@ func unlessEmpty(flags []cli.Flag) []cli.Flag {
 	return flags
 }
 
-// patterns are those of --keep without empty ones. These would match the processes that have no name.
+// patterns are the words of a flag without empty ones. With --keep these would match the processes that have no name.
 func patterns(all []string) []string {
 	return slices.DeleteFunc(all, func(glob string) bool { return glob == "" })
 }
@@ -267,6 +269,9 @@ func options(c *cli.Context) (supervise.Options, error) {
 	if err := supervise.ValidateDuration("hibernate", c.Duration("hibernate")); err != nil {
 		return o, err
 	}
+	if c.Bool("share") && len(patterns(c.StringSlice("restart-on"))) > 0 {
+		return o, usageError("--restart-on is for a server of the session's own: give it without --share")
+	}
 	return o, fronting(c, o).Validate()
 }
 
@@ -275,7 +280,8 @@ func fronting(c *cli.Context, o supervise.Options) front.Options {
 	return front.Options{
 		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
 		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: c.Duration("wake-timeout"),
-		OnCrash: front.OnCrash(c.String("on-crash")), Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
+		OnCrash: front.OnCrash(c.String("on-crash")), Lazy: c.Bool("lazy"), RestartOn: patterns(c.StringSlice("restart-on")),
+		EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
 		Guard: c.Bool("stdout-guard"), KeepStderr: c.Bool("keep-stderr"), History: o.History,
 	}
 }

@@ -43,6 +43,9 @@ type front struct {
 	phase  phase
 	clock  clock
 	pauses pauses
+	// restart is a wish for another server, and changes what such wishes come from.
+	restart restart
+	changes changes
 	ending
 }
 
@@ -90,6 +93,9 @@ func Run(o Options) (int, error) {
 		return exitFailure, err
 	}
 	f.clock.lookAt = f.settled(now)
+	if f.changes, err = watchFor(o.RestartOn); err != nil {
+		return exitFailure, err
+	}
 	if err := f.startFirst(); err != nil {
 		f.closeRecord()
 		return exitFailure, err
@@ -125,10 +131,14 @@ func (f *front) startFirst() error {
 func (f *front) pollOnce() {
 	before := f.state()
 	ready := f.relay.Polls()
-	fds := append(append(f.watch.polled(), ready[:]...), unix.PollFd{Fd: int32(f.hostFD()), Events: unix.POLLIN})
+	fds := append(append(f.watch.polled(), ready[:]...), unix.PollFd{Fd: f.changes.polled(), Events: unix.POLLIN},
+		unix.PollFd{Fd: int32(f.hostFD()), Events: unix.POLLIN})
 	proc.Poll(fds, f.timeout(time.Now()))
-	watched := len(fds) - len(ready) - 1
+	watched := len(fds) - len(ready) - 2
 	copy(ready[:], fds[watched:])
+	if fds[len(fds)-2].Revents != 0 {
+		f.changes.read(time.Now())
+	}
 	f.onRelay(f.relay.Move(ready))
 	f.onWatched(fds[:watched])
 	if fds[len(fds)-1].Revents != 0 && f.hostFD() >= 0 {
@@ -168,6 +178,8 @@ func (f *front) onSignal(sig syscall.Signal) {
 	switch {
 	case sig == unix.SIGCHLD:
 		f.onChild()
+		return
+	case f.onRestartSignal(sig):
 		return
 	case !proc.Ends(sig):
 		if f.back.pid > 0 {

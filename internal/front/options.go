@@ -35,6 +35,8 @@ type Options struct {
 	// Anyway says that only the conversation counts: what its processes do keeps no server awake.
 	Anyway  bool
 	OnCrash OnCrash
+	// RestartOn are files and directories. When they change, the server is replaced.
+	RestartOn []string
 	// Lazy says that the server is not started before it is needed.
 	Lazy bool
 	// Guard says that lines of the server which are no messages go to standard error. KeepStderr says that the last lines of the

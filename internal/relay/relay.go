@@ -228,6 +228,12 @@ func (r *Relay) First() []byte {
 	return line
 }
 
+// Open reports whether a call of the client is open.
+func (r *Relay) Open() bool { return len(r.talk.Pending(true)) > 0 }
+
+// Over reports whether a server that is gone has left nothing to be said to the client.
+func (r *Relay) Over() bool { return r.owed == "" && r.Drained() }
+
 // Unproven reports whether a server that takes the place of another has not answered anything yet.
 func (r *Relay) Unproven() bool { return r.unproven }
 

@@ -81,6 +81,8 @@ type host struct {
 	// has been without one for long enough. tellAt is when the list for ps is to be written, freeAt when to give back the memory
 	// of long messages. Zero means never.
 	leftAt, lingerAt, tellAt, freeAt time.Time
+	// restartBy is when the server ends, if calls are still open then, because another one is wanted; zero where none is.
+	restartBy time.Time
 	// unlisted says that the directory of the records was removed, so no session finds the host any more.
 	unlisted bool
 	// ending says that the host ends; endBy is when it stops waiting for its server.
@@ -156,7 +158,8 @@ func (h *host) prepare() error {
 			return err
 		}
 	}
-	const signals proc.SignalSet = 1<<(unix.SIGTERM-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1) | 1<<(unix.SIGCHLD-1)
+	const signals proc.SignalSet = 1<<(unix.SIGTERM-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1) | 1<<(unix.SIGCHLD-1) |
+		1<<(proc.Restart-1) | 1<<(proc.RestartNow-1)
 	if h.signals, err = proc.Catch(signals); err != nil {
 		return err
 	}
@@ -255,7 +258,7 @@ func (h *host) step() {
 // timeout is in milliseconds, -1 for ever.
 func (h *host) timeout() int {
 	due := time.Time{}
-	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.freeAt, h.endBy, h.throttledUntil} {
+	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.freeAt, h.endBy, h.throttledUntil, h.restartBy} {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
 			due = t
 		}
@@ -318,15 +321,20 @@ func (h *host) on(s source, events uint32) {
 func (h *host) onSignals() {
 	h.caught = h.signals.Take(h.caught[:0])
 	for _, sig := range h.caught {
-		if sig == unix.SIGCHLD {
+		switch sig {
+		case unix.SIGCHLD:
 			_, _ = proc.Reap(func(pid int, ws unix.WaitStatus) {
 				if pid == h.server.pid {
 					h.onServerEnd(proc.ExitCode(ws))
 				}
 			})
-			continue
+		case proc.Restart:
+			h.restartBy = proc.Earliest(h.restartBy, time.Now().Add(restartGrace))
+		case proc.RestartNow:
+			h.restartBy = time.Now()
+		default:
+			h.finish(verdict{Why: "the shared server was stopped"}, false)
 		}
-		h.finish(verdict{Why: "the shared server was stopped"}, false)
 	}
 }
 
@@ -338,6 +346,12 @@ func (h *host) onTime(now time.Time) {
 	if isDue(h.freeAt) {
 		h.freeAt = time.Time{}
 		debug.FreeOSMemory()
+	}
+	if !h.restartBy.IsZero() && (isDue(h.restartBy) || !h.mux.Calls()) {
+		h.restartBy = time.Time{}
+		if h.server.pid != 0 {
+			h.endServer("the server was restarted before it answered")
+		}
 	}
 	if isDue(h.lingerAt) {
 		h.finish(verdict{}, true)
@@ -435,6 +449,9 @@ func (h *host) deliver(outs []mux.Out) {
 		h.throttledUntil = time.Now().Add(throttleTime) // Those that read go on with what is queued for them.
 	}
 }
+
+// restartGrace is how long open calls may take before the server ends because another one is wanted.
+const restartGrace = 30 * time.Second
 
 // unthrottle lets the server go on once there is room. After throttleTime the client with most queued bytes ends.
 func (h *host) unthrottle(now time.Time) {

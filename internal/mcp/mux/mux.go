@@ -192,6 +192,16 @@ func (m *Mux) Open(id Client) int {
 	return 0
 }
 
+// Calls reports whether a request of a client is open, beside subscriptions of 2026-07-28, which have no end of their own.
+func (m *Mux) Calls() bool {
+	for _, k := range m.calls {
+		if k.client != nil && k.method != mcp.MethodListen {
+			return true
+		}
+	}
+	return false
+}
+
 // noteKnown records that the server knows a client.
 func (m *Mux) noteKnown(c *client) {
 	switch {
