@@ -40,7 +40,7 @@ func (f *front) attach() (bool, error) {
 	f.back = backend{began: time.Now(), attached: true}
 	// What the host has not read can then be read here.
 	if f.back.unread, err = unix.FcntlInt(uintptr(child.Stdin), unix.F_DUPFD_CLOEXEC, 3); err == nil {
-		err = f.o.Finder.Greet(child.Stdin, child.Stdout)
+		err = f.o.Finder.Hello(child.Stdin, child.Stdout)
 	}
 	if err != nil {
 		f.o.Finder.HangUp()

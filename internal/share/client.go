@@ -15,10 +15,10 @@ import (
 
 // client is an attached session, as its host knows it.
 type client struct {
-	id      mux.Client
-	conn    int
-	greeted bool
-	hello   hello
+	id       mux.Client
+	conn     int
+	attached bool
+	hello    hello
 	// fds are the descriptors of the hello: pipes of the session's front, and its standard error.
 	fds [streamCount]int
 	err relay.Stream
@@ -73,8 +73,8 @@ func newClient(id mux.Client, conn int) *client {
 	return c
 }
 
-// greet takes the hello of a session.
-func (h *host) greet(c *client) {
+// takeHello takes the hello of a session.
+func (h *host) takeHello(c *client) {
 	fds, err := receive(c.conn, &c.hello)
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
@@ -88,7 +88,7 @@ func (h *host) greet(c *client) {
 		return
 	}
 	copy(c.fds[:], fds)
-	if h.attached >= h.most || h.mux.Taken() {
+	if h.attached >= h.most || h.mux.Closed() {
 		h.send(c, verdict{Next: nextFull})
 		h.drop(c)
 		return
@@ -105,7 +105,7 @@ func (h *host) greet(c *client) {
 		h.parts = c.hello.Parts
 	}
 	c.err = c.errorStream()
-	c.greeted, c.reads = true, true
+	c.attached, c.reads = true, true
 	h.mux.Attach(c.id)
 	if h.first == nil {
 		h.first = c
@@ -306,17 +306,17 @@ func (h *host) detach(c *client, v *verdict) {
 	if h.clients[c.id] != c {
 		return
 	}
-	greeted := c.greeted
+	attached := c.attached
 	if !c.asleep {
 		h.leftAt = time.Now()
 	}
-	if v != nil && greeted {
+	if v != nil && attached {
 		// The streams first, so that the front has all that was written when it hears that there is no more.
 		c.closeStreams(h)
 		h.send(c, *v)
 	}
 	h.drop(c)
-	if greeted {
+	if attached {
 		h.count(-1)
 		h.deliver(h.mux.Detach(c.id))
 	}
@@ -331,7 +331,7 @@ func (h *host) drop(c *client) {
 	if h.first == c {
 		h.first = nil
 		for _, other := range h.clients {
-			if other.greeted && (h.first == nil || other.id < h.first.id) {
+			if other.attached && (h.first == nil || other.id < h.first.id) {
 				h.first = other
 			}
 		}

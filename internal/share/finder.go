@@ -165,8 +165,8 @@ func (f *Finder) Find() (again bool, err error) {
 	return true, nil
 }
 
-// Greet hands streams over to the host. in and out are those that its server has in place of standard input and output.
-func (f *Finder) Greet(in, out int) error {
+// Hello hands streams over to the host. in and out are those that its server has in place of standard input and output.
+func (f *Finder) Hello(in, out int) error {
 	err := samePeer(f.conn)
 	if err == nil {
 		err = send(f.conn, hello{f.self, f.gateway, f.digests}, in, out, 2)

@@ -300,8 +300,8 @@ func (h *host) on(s source, events uint32) {
 		c := h.clients[s.client]
 		switch {
 		case c == nil:
-		case s.kind == onConn && !c.greeted:
-			h.greet(c)
+		case s.kind == onConn && !c.attached:
+			h.takeHello(c)
 		case s.kind == onConn:
 			h.leave(c)
 		case s.kind == onIn && c.reads:
@@ -436,7 +436,7 @@ func (h *host) deliver(outs []mux.Out) {
 			continue
 		}
 		c := h.clients[o.To]
-		if c == nil || !c.greeted {
+		if c == nil || !c.attached {
 			continue
 		}
 		c.queue = append(c.queue, o)
@@ -483,7 +483,7 @@ func (h *host) touch(c *client) {
 // touchAll has all clients served in this step.
 func (h *host) touchAll() {
 	for _, c := range h.clients {
-		if c.greeted {
+		if c.attached {
 			h.touch(c)
 		}
 	}
@@ -531,7 +531,7 @@ func (h *host) part(v verdict) {
 	h.release()
 	h.parting, h.endBy = &v, time.Now().Add(h.o.EOFGrace)
 	for _, c := range h.clients {
-		if !c.greeted { // Its front has not been heard, and goes to the next host.
+		if !c.attached { // Its front has not been heard, and goes to the next host.
 			h.drop(c)
 			continue
 		}
@@ -558,7 +558,7 @@ func (h *host) count(by int) {
 		}
 		// A later session would wait for the answer that this one has not waited for, and the server may hang. Nor is there
 		// anybody to wait for if the server has roots, or was not started.
-		if h.mux.Greeting() || h.mux.Taken() || h.server.pid == 0 {
+		if h.mux.Initializing() || h.mux.Closed() || h.server.pid == 0 {
 			h.lingerAt = time.Now()
 		}
 	}
@@ -573,7 +573,7 @@ func (h *host) tell() {
 	h.tellAt = time.Time{}
 	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Parts: h.parts, Sessions: []session.Attached{}}
 	for _, c := range h.clients {
-		if c.greeted {
+		if c.attached {
 			s.Sessions = append(s.Sessions, session.Attached{ID: c.hello.Session, Gateway: c.hello.Gateway})
 		}
 	}

@@ -96,7 +96,7 @@ func TestPart(t *testing.T) {
 		h.o.EOFGrace = time.Hour
 		idle, busy := connect(t, h), connect(t, h)
 		for _, c := range []*client{idle, busy} {
-			h.greet(c)
+			h.takeHello(c)
 		}
 		silent := connect(t, h)
 		pipe := fdPair(t)
@@ -207,7 +207,7 @@ func closeHeldBack(t *testing.T, input string, byServer bool) (h *host, c *clien
 	h.o.EOFGrace = time.Hour
 	theirs, ours, end := inputs[input](t)
 	c = connectInput(t, h, ours)
-	h.greet(c)
+	h.takeHello(c)
 	h.tellAt = time.Time{}
 	serverIn := fdPair(t)
 	h.server.in = must(t)(unix.Dup(serverIn[1]))
@@ -486,7 +486,7 @@ func TestServerEndBesideAWriter(t *testing.T) {
 func TestLastWordsOfTheServer(t *testing.T) {
 	h := newHost(t)
 	c := connect(t, h)
-	h.greet(c)
+	h.takeHello(c)
 	_, stdout := pipeServer(t, h)
 	if _, err := unix.FcntlInt(uintptr(stdout), unix.F_SETPIPE_SZ, 4*serverRead); err != nil {
 		t.Fatal(err)

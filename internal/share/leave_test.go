@@ -27,7 +27,7 @@ func TestLinger(t *testing.T) {
 		for n := range c.ends + c.sleeps {
 			f, peer := finderBefore(t)
 			member := connect(t, h)
-			h.greet(member)
+			h.takeHello(member)
 			if n == 0 {
 				hears(h, member, helloLine)
 				h.deliver(h.mux.FromServer([]byte(welcomeLine)))
@@ -62,7 +62,7 @@ func TestUnlistedHost(t *testing.T) {
 	h.place = dir.Place("k")
 	pipeServer(t, h)
 	c := connect(t, h)
-	h.greet(c)
+	h.takeHello(c)
 	if err := os.RemoveAll(runtime + "/mcp-tether"); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestLastLineWithoutEnd(t *testing.T) {
 		stdin, stdout := pipeServer(t, h)
 		theirs, ours, end := inputs["pipe"](t)
 		c := connectInput(t, h, ours)
-		h.greet(c)
+		h.takeHello(c)
 		hears(h, c, helloLine)
 		h.deliver(h.mux.FromServer([]byte(welcomeLine)))
 		h.carryOut()

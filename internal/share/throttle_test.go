@@ -12,8 +12,8 @@ import (
 func TestThrottle(t *testing.T) {
 	h := newHost(t)
 	still, reader := connect(t, h), connect(t, h)
-	h.greet(still)
-	h.greet(reader)
+	h.takeHello(still)
+	h.takeHello(reader)
 	const waiting = outputBudget + 64<<20 + 1
 	big := mux.Out{Line: make([]byte, waiting*2/3)}
 	h.deliver([]mux.Out{{To: still.id, Line: big.Line}, {To: reader.id, Line: big.Line[:waiting-len(big.Line)]}})

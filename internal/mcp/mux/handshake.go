@@ -36,12 +36,12 @@ type handshake struct {
 	modern bool
 }
 
-// Greeting reports whether the server has been sent initialize, and has not answered.
-func (m *Mux) Greeting() bool { return m.handshake.phase == phaseAsked }
+// Initializing reports whether the server has been sent initialize, and has not answered.
+func (m *Mux) Initializing() bool { return m.handshake.phase == phaseAsked }
 
-// Taken reports whether the server works with the roots of a client. It must get no other one then: those that could share it
+// Closed reports whether the server must get no other client, because it works with the roots of one: those that could share it
 // have roots as well.
-func (m *Mux) Taken() bool {
+func (m *Mux) Closed() bool {
 	return m.handshake.roots && mcp.ValueAt(m.handshake.params, "capabilities", "roots") != nil
 }
 

@@ -835,7 +835,7 @@ func (w *world) step() {
 	ids := slices.Sorted(maps.Keys(w.clients))
 	n := w.r.IntN(100)
 	switch {
-	case !w.m.Taken() && (len(ids) == 0 || n < 4 && len(ids) < 4):
+	case !w.m.Closed() && (len(ids) == 0 || n < 4 && len(ids) < 4):
 		w.attach()
 	case len(ids) == 0: // As in a host, nobody comes any more.
 		w.serverActs()
