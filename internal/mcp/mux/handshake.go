@@ -88,7 +88,7 @@ func (c *client) hasBegun() bool {
 	return c.met
 }
 
-// initialize takes the initialize request of a client that is no misfit.
+// initialize takes the initialize request of a client.
 func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake
 	params := r.params.of(r.msg.Raw)
