@@ -63,6 +63,23 @@ func TestRestart(t *testing.T) {
 	s.farewell()
 }
 
+// A server that does not see the end of its input is ended all the same, without its grace period. Seen to take as long as that.
+func TestRestartHanging(t *testing.T) {
+	t.Parallel()
+	s := greeted(t, setup{Flags: polite("--hibernate=1h", "--eof-grace=1h")}, "serve")
+	s.mode("stay")
+	if o := s.restart("--all", "--force"); o.code != 0 {
+		t.Fatalf("%+v", o)
+	}
+	stays := s.lastServer()
+	s.mode("")
+	if o := s.restart("--all", "--force"); o.code != 0 || s.lastServer() == stays {
+		t.Errorf("%+v", o)
+	}
+	s.echo(1)
+	s.farewell()
+}
+
 // What has no front cannot be restarted, and is told how it could. A session that sleeps has a new server with its next message.
 func TestRestartCannot(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mcp-tether/internal/proc"
 )
 
@@ -11,6 +13,8 @@ import (
 type restart struct {
 	// by is until when open calls may still be answered; zero where nothing is wanted.
 	by time.Time
+	// forced says that it is not waited for: a server that hangs may not see the end of its input.
+	forced bool
 	// under says that the server is being replaced, until the next one serves or cannot be had.
 	under bool
 }
@@ -40,6 +44,7 @@ func (f *front) wantRestart(grace time.Duration) {
 		f.listenToClient()
 	default:
 		f.restart.by = proc.Earliest(f.restart.by, time.Now().Add(grace))
+		f.restart.forced = f.restart.forced || grace == 0
 	}
 }
 
@@ -59,7 +64,10 @@ func (f *front) restartIfReady(now time.Time) {
 			return
 		}
 		r.under, f.record.Unstarted = true, ""
-		f.step(onRestart)
+		if f.step(onRestart); r.forced {
+			f.ask(unix.SIGTERM)
+		}
+		r.forced = false
 	}
 }
 

@@ -92,7 +92,10 @@ func (f *front) proven() {
 // time, so the next server that serves is not put to sleep.
 func (f *front) wakeFailed(why string) {
 	if f.phase == waking {
-		f.pauses.why, f.record.Sleepless = why, why
+		f.pauses.why = why
+		if !f.restart.under { // A version that is wanted by a person may be followed by a better one.
+			f.record.Sleepless = why
+		}
 	}
 	f.step(onFailed)
 }
