@@ -84,7 +84,7 @@ func TestShareOnATerminal(t *testing.T) {
 	ok(t, err)
 	defer r.Close()
 	y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + dir}, w, tether, "run", "--share", "--", "/bin/echo", "up")
-	y.expect("--share, --lazy, --hibernate, --on-crash, --stdout-guard and --keep-stderr have no effect on a terminal")
+	y.expect("--share, --lazy, --hibernate, --on-crash, --restart-on, --stdout-guard and --keep-stderr have no effect on a terminal")
 	y.expect("up")
 	if err := y.cmd.Wait(); err != nil {
 		t.Error(err)

@@ -101,15 +101,16 @@ func lineOf(size int) []byte {
 	return []byte(head + strings.Repeat("A", size-len(head)-len(tail)) + tail)
 }
 
-// A message may be as long as --max-message says. One byte more ends the session, with an error for the client and one in the log.
+// A message may have 64 MiB. One byte more ends the session, with an error for the client and one in the log.
 func TestRelayLimitsLines(t *testing.T) {
 	t.Parallel()
-	flags := awakeFlags(quick("--max-message=1MiB")...)
+	const most = 64 * mib
+	flags := awakeFlags(quick()...)
 	t.Run("within", func(t *testing.T) {
 		t.Parallel()
 		c := newClient(t, "pipe", flags, "cat")
-		go func() { _, _ = c.in.Write(lineOf(mib + 1)); _ = c.in.Close() }() // With its newline.
-		if got := c.readAll(); !bytes.Equal(got, lineOf(mib+1)) {
+		go func() { _, _ = c.in.Write(lineOf(most + 1)); _ = c.in.Close() }() // With its newline.
+		if got := c.readAll(); !bytes.Equal(got, lineOf(most+1)) {
 			t.Errorf("%d bytes came back", len(got))
 		}
 		wantCode(t, c, 0)
@@ -117,9 +118,9 @@ func TestRelayLimitsLines(t *testing.T) {
 	t.Run("beyond", func(t *testing.T) {
 		t.Parallel()
 		c := newClient(t, "pipe", flags, "/bin/sh", "-c", "cat >/dev/null")
-		go func() { _, _ = c.in.Write(lineOf(mib + 2)) }()
+		go func() { _, _ = c.in.Write(lineOf(most + 2)) }()
 		var r reply
-		if text := c.readAll(); json.Unmarshal(text, &r) != nil || r.Error == nil || r.ID != nil || !strings.Contains(r.Error.Message, "--max-message") {
+		if text := c.readAll(); json.Unmarshal(text, &r) != nil || r.Error == nil || r.ID != nil || !strings.Contains(r.Error.Message, "message too long") {
 			t.Errorf("the client got %.200q", text)
 		}
 		_ = c.exitCode()

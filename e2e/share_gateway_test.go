@@ -116,10 +116,11 @@ func (s *sharing) endHosts() {
 	}
 }
 
-// A full server sends the next session to another one.
+// A full server sends the next session to another one. It has as many as its host may have descriptors for: four each, beside its own.
 func TestShareMax(t *testing.T) {
 	t.Parallel()
-	s := share(t, "--share-max=2")
+	s := share(t)
+	s.outer = []string{"prlimit", "--nofile=40:40"}
 	for range 3 {
 		s.client().echo()
 	}
@@ -182,19 +183,6 @@ func TestSharePsStop(t *testing.T) {
 	odd.echo()
 	s.tether("stop", other.ID)
 	odd.wantExit(0)
-	s.wantGone()
-}
-
-// A host that was stopped goes on for each session that comes or goes, also for one that was killed. Seen to stay for ever.
-func TestShareStoppedHostGoesOn(t *testing.T) {
-	t.Parallel()
-	s := share(t, "--share-linger=0s")
-	c := s.client()
-	kill(t, s.host(), unix.SIGSTOP)
-	s.client().close()
-	c.echo()
-	kill(t, s.host(), unix.SIGSTOP)
-	kill(t, c.cmd.Process.Pid, unix.SIGKILL)
 	s.wantGone()
 }
 

@@ -17,9 +17,9 @@ import (
 // A line that is too long ends its client alone.
 func TestShareTooLong(t *testing.T) {
 	t.Parallel()
-	s := share(t, "--max-message=100KiB")
+	s := share(t)
 	long, other := s.client(), s.client()
-	go func() { _, _ = long.in.WriteString(strings.Repeat("x", 1<<20)) }()
+	go func() { _, _ = long.in.WriteString(strings.Repeat("x", 65<<20)) }()
 	long.wantExit(125)
 	other.echo()
 	if n := s.starts(); n != 1 {

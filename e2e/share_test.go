@@ -168,7 +168,7 @@ func TestShareServerKilled(t *testing.T) {
 // for the time of --share-linger. ps knows the sessions that sleep, and stop ends them.
 func TestShareHibernates(t *testing.T) {
 	t.Parallel()
-	s := share(t, "--hibernate=300ms", "--share-linger=300ms")
+	s := share(t, "--hibernate=300ms") // It lingers for others, and not for those that sleep.
 	a, b := s.client(), s.client()
 	s.awaitNone("^" + fixture + "\x00")
 	s.asleep(a, b)
@@ -185,8 +185,55 @@ func TestShareHibernates(t *testing.T) {
 	s.tether("stop", ids[0])
 	a.wantExit(143)
 	b.echo()
-	b.close()
+	s.end() // One that ends may be followed by others.
+}
+
+// The last line of each side reaches its reader, also without a newline.
+func TestShareLastLines(t *testing.T) {
+	t.Parallel()
+	const script = `IFS= read -r l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"` + version + `","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}'
+		IFS= read -r l; IFS= read -r l; printf '{"jsonrpc":"2.0","id":2,"result":{"got":"%s"}}' "${#l}"`
+	s := share(t, "--share-linger=0s")
+	s.command = []string{"sh", "-c", script, "sh", s.Dir}
+	c := s.client()
+	if _, err := c.in.WriteString(`{"jsonrpc":"2.0","id":7,"method":"last"}`); err != nil {
+		t.Fatal(err)
+	}
+	c.in.Close()
+	if r := c.answer(7); r.Error != nil || !strings.Contains(string(r.Result), `"got":"40"`) {
+		t.Errorf("%s, %+v", r.Result, r.Error)
+	}
 	s.wantGone()
+}
+
+// After long messages a host is back to what it was, but for what the runtime keeps for itself. Seen to keep ten megabytes.
+func TestShareLongMessagesAreGivenBack(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	c := s.client()
+	c.echo()
+	before := pss(t, s.host())
+	text := strings.Repeat("long ", 1<<20/5)
+	for n := range 50 {
+		c.write(toolCall(100+n, "echo", text))
+		if r := c.answer(100 + n); len(r.Result) < len(text) {
+			t.Fatalf("%d: %d bytes, %+v", n, len(r.Result), r.Error)
+		}
+	}
+	testkit.Until(t, "the host is back to what it was", func() bool { return pss(t, s.host()) < before+1500 })
+	c.close()
+	s.end()
+}
+
+// pss is the memory of a process in kilobytes that is in no file, with its share of what several have.
+func pss(t *testing.T, pid int) (kilobytes int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	noError(t, err)
+	_, after, _ := strings.Cut(string(text), "\nPss_Anon:")
+	_, err = fmt.Sscan(after, &kilobytes)
+	noError(t, err)
+	return kilobytes
 }
 
 // A session that sleeps does not end the server of those that are awake, and comes back to it.

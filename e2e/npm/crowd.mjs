@@ -204,13 +204,6 @@ async function work(m) {
   }));
 }
 
-// alone has each client sample while no other is served: it must be asked then.
-async function alone(m) {
-  const mark = m.mark();
-  const answer = await m.call("trigger-sampling-request", { prompt: mark, maxTokens: 10 });
-  m.expect(text(answer), `${mark} by ${m.number}`);
-}
-
 // news has each client watch one resource that is its own and one that is everybody's.
 async function news(all) {
   for (const m of all) {
@@ -246,7 +239,6 @@ async function tasks(some) {
 
 const all = Array.from({ length: config.clients }, (_, i) => new Member(i + 1));
 await Promise.all(all.map((m) => m.connect()));
-for (const m of all) await alone(m);
 await Promise.all(all.map(work));
 await news(all);
 await tasks(all.slice(0, 8));

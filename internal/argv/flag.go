@@ -52,6 +52,8 @@ func (f *Flag) asks(value string) bool {
 	case Duration:
 		d, err := time.ParseDuration(value)
 		return err == nil && d > 0
+	case List:
+		return value != ""
 	}
 	return value != f.Default && slices.Contains(f.Values, value)
 }

@@ -24,6 +24,8 @@ func TestWantsFront(t *testing.T) {
 		{[]string{"--lazy", "--help"}, "", "", "", false},
 		{[]string{"--stdout-guard", "--lazy=false", "x"}, "", "", "1", true},
 		{[]string{"--keep-stderr=true", "x"}, "", "", "", true},
+		{[]string{"--restart-on", "dist", "x"}, "", "", "", true},
+		{[]string{"--restart-on=", "x"}, "", "", "", false},
 	} {
 		env := func(name string) string {
 			return map[string]string{"MCP_TETHER_HIBERNATE": c.hibernate, "MCP_TETHER_ON_CRASH": c.onCrash, "MCP_TETHER_LAZY": c.lazy}[name]

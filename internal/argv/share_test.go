@@ -47,16 +47,16 @@ func TestShareIgnored(t *testing.T) {
 func TestSessionArgs(t *testing.T) {
 	for line, want := range map[string]string{
 		"--share -- x y": "-- x y",
-		"--share --name a --share-linger 5s -- x":      "--name a -- x",
-		"--share-max=3 --share --no-history -- x --":   "--no-history -- x --",
-		"--name --share --share x --share y":           "--name --share -- x --share y",
-		"--share --share-scope user --hibernate=1h x":  "-- x",
-		"--on-crash=restart --keep a* x --hibernate=1": "--keep a* -- x --hibernate=1",
-		"--lazy x --lazy":                              "-- x --lazy",
-		"--stdout-guard --keep-stderr=1 --name a x":    "--name a -- x",
+		"--share --name a --share-linger 5s -- x":        "--name a -- x",
+		"--share-linger=3s --share --no-history -- x --": "--no-history -- x --",
+		"--name --share --share x --share y":             "--name --share -- x --share y",
+		"--share --share-scope user --hibernate=1h x":    "-- x",
+		"--on-crash=restart --keep a* x --hibernate=1":   "--keep a* -- x --hibernate=1",
+		"--lazy x --lazy": "-- x --lazy",
+		"--stdout-guard --keep-stderr=1 --name a x": "--name a -- x",
 	} {
 		got := SessionArgs("tether", strings.Fields(line))
-		if !slices.Equal(got, append([]string{"tether", "__session", "--share=false", "--lazy=false", "--hibernate=0", "--on-crash=end", "--stdout-guard=false", "--keep-stderr=false"}, strings.Fields(want)...)) {
+		if !slices.Equal(got, append([]string{"tether", "__session", "--share=false", "--lazy=false", "--hibernate=0", "--on-crash=end", "--restart-on=", "--stdout-guard=false", "--keep-stderr=false"}, strings.Fields(want)...)) {
 			t.Errorf("%q gives %q", line, got)
 		}
 		if WantsShare(got[2:], "1") || WantsFront(got[2:], func(name string) string {

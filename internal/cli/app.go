@@ -68,7 +68,7 @@ func app(out io.Writer, commands []*cli.Command) *cli.App {
 // commands describes the commands. delegated says that root has started us, as a user, to do something for that user, and behind are the
 // words after "--" of wrap.
 func commands(delegated bool, behind []string) []*cli.Command {
-	return []*cli.Command{wrapCommand(behind), doctorCommand(), unwrapCommand(), psCommand(), historyCommand(), stopCommand(delegated), reapCommand(delegated),
+	return []*cli.Command{wrapCommand(behind), doctorCommand(), unwrapCommand(), psCommand(), historyCommand(), stopCommand(delegated), restartCommand(), reapCommand(delegated),
 		runCommand(nil), completionCommand(), helpCommand(), versionCommand(), completeCommand()}
 }
 

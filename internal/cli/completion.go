@@ -160,7 +160,7 @@ func candidates(a *cli.App, words []string) (all []string) {
 		return []string{":commands"}
 	case "wrap", "unwrap":
 		return append(clients.Names(), ":files")
-	case "stop", "ps":
+	case "stop", "restart", "ps":
 		return ofSessions(func(l live.Session) string { return l.ID + "\t" + l.Name })
 	case "history":
 		past, _, _ := pastSessions()
@@ -187,7 +187,7 @@ func valuesOf(command string, f *argv.Flag) []string {
 		return ofConfigurations()
 	case f.Name == "gateway":
 		return ofSessions(func(l live.Session) string { return fmt.Sprint(l.Gateway.PID, "\t", l.GatewayCommand) })
-	case f.Name == "name" && command == "stop":
+	case f.Name == "name" && (command == "stop" || command == "restart"):
 		return ofSessions(func(l live.Session) string { return l.Name })
 	}
 	return nil

@@ -132,7 +132,7 @@ func started(args []string, do func(settings) (int, error)) int {
 }
 
 // errTerminal says that a person talks to the server.
-var errTerminal = errors.New("--share, --lazy, --hibernate, --on-crash, --stdout-guard and --keep-stderr have no effect on a terminal")
+var errTerminal = errors.New("--share, --lazy, --hibernate, --on-crash, --restart-on, --stdout-guard and --keep-stderr have no effect on a terminal")
 
 // report prints an error, if there is one, and returns the exit code.
 func report(code int, err error) int {

@@ -100,6 +100,8 @@ func tableOf(command string) []argv.Flag {
 		return psFlags[:]
 	case "stop":
 		return stopFlags[:]
+	case "restart":
+		return restartFlags[:]
 	case "wrap":
 		return wrapFlags[:]
 	case "unwrap":

@@ -82,7 +82,7 @@ func TestGenerated(t *testing.T) {
 
 // pages are the pages of docs/ about a command and its flags.
 var pages = map[string]string{
-	"run": "reference.md", "reap": "reap.md", "ps": "ps-stop.md", "stop": "ps-stop.md", "wrap": "wrap.md", "unwrap": "wrap.md", "doctor": "doctor.md", "history": "history.md",
+	"run": "reference.md", "reap": "reap.md", "ps": "ps-stop.md", "stop": "ps-stop.md", "restart": "restart.md", "wrap": "wrap.md", "unwrap": "wrap.md", "doctor": "doctor.md", "history": "history.md",
 }
 
 // roff escapes text for troff.

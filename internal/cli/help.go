@@ -40,7 +40,7 @@ var groups = [...]struct {
 }{
 	{"Start here", []string{"wrap", "doctor", "unwrap"}},
 	{"Look", []string{"ps", "history"}},
-	{"End", []string{"stop", "reap"}},
+	{"End or start again", []string{"stop", "restart", "reap"}},
 	{"What wrap writes", []string{"run"}},
 	{"Other", []string{"completion", "help", "version"}},
 }

@@ -128,22 +128,17 @@ func (s *settings) read(c *cli.Context) error {
 	if o.Limiting, err = limiting(c); err != nil {
 		return err
 	}
-	longest, err := parseSize(c.String("max-message"))
-	if err != nil {
-		return usageError("--max-message: " + err.Error())
-	}
 	// Where a front stands anyway, reading along costs nothing.
 	guard, keeps := !c.IsSet("stdout-guard") || c.Bool("stdout-guard"), !c.IsSet("keep-stderr") || c.Bool("keep-stderr")
 	s.session = o
 	s.front = front.Options{
 		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
-		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: wakeTimeout, MaxMessage: longest,
+		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: wakeTimeout,
 		OnCrash: front.OnCrash(c.String("on-crash")), Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
-		Guard: guard, KeepStderr: keeps, History: o.History,
+		Guard: guard, KeepStderr: keeps, History: o.History, RestartOn: patterns(c.StringSlice("restart-on")),
 	}
 	s.share = share.Options{
-		Scope: c.String("share-scope"), Asks: c.String("share-asks"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
-		MaxMessage: longest, EOFGrace: o.EOFGrace, EndLimit: s.front.EndLimit, Guard: guard, KeepStderr: keeps,
+		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), EOFGrace: o.EOFGrace, EndLimit: s.front.EndLimit, Guard: guard, KeepStderr: keeps,
 	}
 	return nil
 }
@@ -163,7 +158,7 @@ func limiting(c *cli.Context) (o supervise.Limiting, err error) {
 	return o, nil
 }
 
-// patterns are those of --keep without empty ones. These would match the processes that have no name.
+// patterns are the words of a flag without empty ones. With --keep these would match the processes that have no name.
 func patterns(all []string) []string {
 	return slices.DeleteFunc(all, func(glob string) bool { return glob == "" })
 }

@@ -32,10 +32,10 @@ type clock struct {
 // due is when there is something to do without any input; zero when never.
 func (f *front) due() time.Time {
 	c := &f.clock
-	due := proc.Earliest(f.relay.ShrinkAt(), f.back.pressAt, c.rewriteAt, c.attachAt)
+	due := proc.Earliest(f.relay.ShrinkAt(), f.back.pressAt, c.rewriteAt, c.attachAt, f.changes.settleAt)
 	switch f.phase {
 	case awake, trying:
-		return proc.Earliest(due, c.lookAt)
+		return proc.Earliest(due, c.lookAt, f.restart.by)
 	case waking:
 		return proc.Earliest(due, c.wakeBy, c.rest.at)
 	case asleep:
@@ -73,6 +73,8 @@ func (f *front) onTime(now time.Time) {
 	if proc.IsDue(f.clock.attachAt, now) {
 		f.onAttachTime()
 	}
+	f.onChanges(now)
+	f.restartIfReady(now)
 	switch f.phase {
 	case awake, trying:
 		f.sleepIfIdle(now)
@@ -99,6 +101,10 @@ func (f *front) whileWaking(now time.Time) {
 // whileAsleep looks whether the client still reads if it has closed its end, and tries again to wake the server.
 func (f *front) whileAsleep(now time.Time) {
 	c := &f.clock
+	if f.restart.under && f.relay.Over() {
+		f.step(onMessage)
+		return
+	}
 	if proc.IsDue(c.closeBy, now) {
 		c.closeBy = time.Time{}
 		if !f.relay.Drained() {

@@ -31,6 +31,10 @@ func (f *front) unstartable() bool {
 // reportCrash forgets a server that has ended by itself: its calls are answered with an error. The next message starts
 // another one, after a pause if this one has not lived long.
 func (f *front) reportCrash() {
+	if f.restart.under {
+		f.replaced()
+		return
+	}
 	p, now := &f.pauses, time.Now()
 	p.restarts = true
 	if patience := f.patience(); now.Sub(f.back.began) < patience.calm {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
@@ -42,6 +43,9 @@ type front struct {
 	phase  phase
 	clock  clock
 	pauses pauses
+	// restart is a wish for another server, and changes what such wishes come from.
+	restart restart
+	changes changes
 	ending
 }
 
@@ -83,12 +87,15 @@ func Run(o Options) (int, error) {
 	}
 	proc.StartThreads(reserveThreads)
 	now := time.Now()
-	f.relay = relay.New(relay.ReadEnd(0), relay.WriteEnd(1), o.MaxMessage, now)
+	f.relay = relay.New(relay.ReadEnd(0), relay.WriteEnd(1), mcp.DefaultMax, now)
 	f.relay.Met = f.onMet
 	if err := f.relay.Stderr(o.Guard && o.Finder == nil, o.KeepStderr && o.Finder == nil); err != nil {
 		return exitFailure, err
 	}
 	f.clock.lookAt = f.settled(now)
+	if f.changes, err = watchFor(o.RestartOn); err != nil {
+		return exitFailure, err
+	}
 	if err := f.startFirst(); err != nil {
 		f.closeRecord()
 		return exitFailure, err
@@ -104,22 +111,19 @@ func Run(o Options) (int, error) {
 	return code, nil
 }
 
-// startFirst starts the first backend, unless that is left to the first message. For the host of a shared server the client
-// may have to wait.
+// startFirst starts the first backend, unless that is left to the first message. Which host a session shares depends on that.
 func (f *front) startFirst() error {
-	if f.o.Lazy {
-		f.phase = asleep
+	switch {
+	case f.o.Lazy:
 		k := &known{command: f.o.Command, log: f.log}
 		f.relay.Lazy(relay.Published{Load: k.load, Save: k.save})
-		f.writeRecord()
-		return nil
-	}
-	if f.o.Finder == nil {
+	case f.o.Finder != nil:
+		f.relay.Disconnect()
+	default:
 		return f.startSession()
 	}
-	f.phase = waking
-	f.relay.Disconnect()
-	f.begin()
+	f.phase = asleep
+	f.writeRecord()
 	return nil
 }
 
@@ -127,10 +131,14 @@ func (f *front) startFirst() error {
 func (f *front) pollOnce() {
 	before := f.state()
 	ready := f.relay.Polls()
-	fds := append(append(f.watch.polled(), ready[:]...), unix.PollFd{Fd: int32(f.hostFD()), Events: unix.POLLIN})
+	fds := append(append(f.watch.polled(), ready[:]...), unix.PollFd{Fd: f.changes.polled(), Events: unix.POLLIN},
+		unix.PollFd{Fd: int32(f.hostFD()), Events: unix.POLLIN})
 	proc.Poll(fds, f.timeout(time.Now()))
-	watched := len(fds) - len(ready) - 1
+	watched := len(fds) - len(ready) - 2
 	copy(ready[:], fds[watched:])
+	if fds[len(fds)-2].Revents != 0 {
+		f.changes.read(time.Now())
+	}
 	f.onRelay(f.relay.Move(ready))
 	f.onWatched(fds[:watched])
 	if fds[len(fds)-1].Revents != 0 && f.hostFD() >= 0 {
@@ -171,6 +179,8 @@ func (f *front) onSignal(sig syscall.Signal) {
 	case sig == unix.SIGCHLD:
 		f.onChild()
 		return
+	case f.onRestartSignal(sig):
+		return
 	case !proc.Ends(sig):
 		if f.back.pid > 0 {
 			_ = proc.SignalChild(f.back.pid, sig)
@@ -204,9 +214,6 @@ func (f *front) end(why session.Cause) {
 		f.done = true
 	case why == session.CauseStdin:
 		// The relay passes the end of the stream on. A server that does not read may never see it.
-		if f.back.attached {
-			f.o.Finder.WakeHost()
-		}
 		f.clock.closeBy = time.Now().Add(f.o.EOFGrace)
 		f.expectEnd()
 	case f.cause == session.CauseSignal:
@@ -220,11 +227,13 @@ func (f *front) end(why session.Cause) {
 func (f *front) step(ev event) {
 	switch f.phase.step(ev) {
 	case putToSleep, hold:
-		f.relay.EndServer()
 		if f.back.attached {
+			f.o.Finder.Sleep() // Before the end of what the host reads, which would be that of the session.
+			f.relay.EndServer()
 			f.letGo()
 			return
 		}
+		f.relay.EndServer()
 		f.expectEnd()
 	case sleep:
 		f.sleep()
@@ -259,9 +268,6 @@ func (f *front) onRelay(events []relay.Event) {
 			f.step(onAnswered)
 			f.proven()
 		case relay.Restored:
-			if e.Text != "" {
-				f.log.Info().Str("what", e.Text).Msg("server lacks an experimental capability")
-			}
 			f.step(onRestored)
 		case relay.Unasked:
 			f.step(onUnasked)
@@ -299,8 +305,8 @@ func (f *front) onRefused(e relay.Event) {
 		f.pauses.why = e.Text
 		f.end(session.CauseChanged)
 	case relay.TooLong:
-		f.log.Error().Str("error", e.Text).Msg("message is longer than --max-message")
-		f.pauses.why = e.Text + " (--max-message)"
+		f.log.Error().Str("error", e.Text).Msg("message is too long")
+		f.pauses.why = e.Text
 		f.end(session.CauseTooLong)
 	case relay.Withheld:
 		f.log.Debug().Str("method", e.Text).Msg("request of a server that is being put to sleep is not passed on")

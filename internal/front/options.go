@@ -32,10 +32,10 @@ type Options struct {
 	// the handshake with a server that takes the place of another.
 	Hibernate, WakeTimeout time.Duration
 	// Anyway says that only the conversation counts: what its processes do keeps no server awake.
-	Anyway bool
-	// MaxMessage bounds a message, in bytes.
-	MaxMessage int64
-	OnCrash    OnCrash
+	Anyway  bool
+	OnCrash OnCrash
+	// RestartOn are files and directories. When they change, the server is replaced.
+	RestartOn []string
 	// Lazy says that the server is not started before it is needed.
 	Lazy bool
 	// Guard says that lines of the server which are no messages go to standard error. KeepStderr says that the last lines of the

@@ -8,7 +8,7 @@ const (
 	same     phase = iota // in the table: no change
 	awake                 // the backend serves
 	falling               // it is being ended, and the session goes on
-	crashing              // its server has ended by itself and is to be started again; the rest is being ended
+	crashing              // its server has ended by itself and is to be started again, or is to be replaced; the rest is being ended
 	asleep                // there is none
 	waking                // one was started, and the handshake is not finished
 	trying                // as awake, but there was no handshake, and the new server has not answered anything yet
@@ -24,6 +24,7 @@ const (
 	onIdle      event = iota // no byte has moved for the time of --hibernate, and nothing is pending
 	onMessage                // the client has sent something
 	onCrash                  // the server has ended by itself, and is to be started again (--on-crash)
+	onRestart                // another server is wanted in the place of this one
 	onGone                   // the backend has ended
 	onRestored               // the new server has answered the handshake as the first one did
 	onUnasked                // there is no handshake to repeat
@@ -58,7 +59,7 @@ type move struct {
 // phaseTable is the policy. What is not in it changes nothing. A message that comes while the backend is being ended waits
 // in the client's stream, and is seen again once the backend is gone.
 var phaseTable = [phases][events]move{
-	awake:    {onIdle: {falling, putToSleep}, onCrash: {crashing, hold}, onGone: {over, end}, onEnd: {over, end}},
+	awake:    {onIdle: {falling, putToSleep}, onCrash: {crashing, hold}, onRestart: {crashing, hold}, onGone: {over, end}, onEnd: {over, end}},
 	falling:  {onGone: {asleep, sleep}, onEnd: {over, end}},
 	crashing: {onGone: {asleep, reportCrash}, onEnd: {over, end}},
 	asleep:   {onMessage: {waking, wake}, onEnd: {over, end}},
@@ -67,7 +68,7 @@ var phaseTable = [phases][events]move{
 		onGone: {asleep, refuseWaiting}, onUnstarted: {asleep, refuseWaiting}, onEnd: {over, end},
 	},
 	trying: {
-		onAnswered: {awake, carryOn}, onIdle: {falling, putToSleep}, onFailed: {failing, abandon},
+		onAnswered: {awake, carryOn}, onIdle: {falling, putToSleep}, onFailed: {failing, abandon}, onRestart: {crashing, hold},
 		onGone: {asleep, refuseWaiting}, onEnd: {over, end},
 	},
 	failing: {onGone: {asleep, refuseWaiting}, onEnd: {over, end}},

@@ -25,6 +25,8 @@ func (w world) after(ev event) (next world, possible bool) {
 		possible = w.backend
 	case onCrash:
 		possible = w.state == awake
+	case onRestart:
+		possible = (w.state == awake || w.state == trying) && !w.ended
 	case onRestored, onUnasked, onFailed, onAnswered:
 		possible = w.state == waking && w.backend || (ev == onAnswered || ev == onFailed) && w.state == trying
 	case onUnstarted:

@@ -26,7 +26,7 @@ func (f *front) openRecord() {
 	r := &f.record
 	r.Version, r.UID, r.Started = session.Version, os.Getuid(), f.clock.started.UTC()
 	r.Name, r.Key, r.Args = f.o.Name, f.o.Key, session.Redact(f.o.Command)
-	r.NoHistory = !f.o.History
+	r.NoHistory, r.Front = !f.o.History, true
 	r.Host, _ = f.reader.ReadHost()
 	if st, err := f.reader.Stat(os.Getpid()); err == nil {
 		r.Supervisor = st.ID
@@ -39,6 +39,8 @@ func (f *front) state() string {
 	switch {
 	case f.cause != session.NoCause:
 		return session.StateEnding
+	case f.restart.under:
+		return session.StateRestarting
 	case f.phase == asleep && f.o.Lazy && !f.relay.Spoke():
 		return session.StateLazy
 	case f.phase == asleep:

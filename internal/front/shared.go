@@ -21,6 +21,7 @@ const hostKilled = "the process that shares this server was killed: whether the 
 // attach connects to the host, and reports false while there is none: attachAt says when to try again.
 func (f *front) attach() (bool, error) {
 	f.clock.attachAt = time.Time{}
+	f.o.Finder.Meet(f.relay.First())
 	again, err := f.o.Finder.Find()
 	if err != nil {
 		return false, err
@@ -39,7 +40,7 @@ func (f *front) attach() (bool, error) {
 	f.back = backend{began: time.Now(), attached: true}
 	// What the host has not read can then be read here.
 	if f.back.unread, err = unix.FcntlInt(uintptr(child.Stdin), unix.F_DUPFD_CLOEXEC, 3); err == nil {
-		err = f.o.Finder.Greet(child.Stdin, child.Stdout)
+		err = f.o.Finder.Hello(child.Stdin, child.Stdout)
 	}
 	if err != nil {
 		f.o.Finder.HangUp()
@@ -77,7 +78,7 @@ func (f *front) onHost() {
 	switch {
 	case news.Elsewhere:
 		f.log.Info().Str("why", news.Why).Msg("session goes on at another shared server")
-		f.moveOn(append(news.Unread, unread...), time.Now())
+		f.moveOn(unread, time.Now())
 	case untaken:
 		f.moveOn(unread, f.patience().backOff(&f.pauses.afterCrash, time.Now()))
 	case news.Lost:

@@ -65,7 +65,7 @@ func (f *front) resume() {
 	now := time.Now()
 	f.clock.retryAt, f.clock.lookAt = time.Time{}, f.settled(now)
 	f.proven()
-	if !f.relay.Spoke() {
+	if !f.relay.Spoke() && !f.pauses.restarts {
 		// The first host: nothing was woken.
 	} else if took := milliseconds(now.Sub(f.back.began)); f.pauses.restarts {
 		f.record.Restarts++
@@ -74,7 +74,7 @@ func (f *front) resume() {
 		f.record.Wakes++
 		f.log.Info().Int("wakes", f.record.Wakes).Float64("wake_ms", took).Msg("server woken")
 	}
-	f.pauses.restarts = false
+	f.pauses.restarts, f.restart.under, f.record.Unstarted = false, false, ""
 	f.writeRecord()
 	if f.closing {
 		f.end(session.CauseStdin)
@@ -92,7 +92,10 @@ func (f *front) proven() {
 // time, so the next server that serves is not put to sleep.
 func (f *front) wakeFailed(why string) {
 	if f.phase == waking {
-		f.pauses.why, f.record.Sleepless = why, why
+		f.pauses.why = why
+		if !f.restart.under { // A version that is wanted by a person may be followed by a better one.
+			f.record.Sleepless = why
+		}
 	}
 	f.step(onFailed)
 }
@@ -104,6 +107,7 @@ func (f *front) refuseWaiting() {
 	if p.why == "" {
 		p.why = f.mute()
 	}
+	f.restart.under, f.record.Unstarted = false, p.why
 	f.forget()
 	f.clock.retryAt = f.patience().backOff(&p.afterWake, time.Now())
 	f.log.Error().Str("why", p.why).Dur("next_try_in", p.afterWake).Msg("server could not be woken")

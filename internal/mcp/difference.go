@@ -7,60 +7,39 @@ import (
 	"slices"
 )
 
-// Lost names the first thing that one JSON value promises and another does not; "" if the other promises as much or
-// more. An example is "capabilities.tools.listChanged was true and is missing". A value that was missing, null or false
-// promised nothing. The order of keys does not count, nor that of the elements of an array. nil is a missing value.
-func Lost(path string, before, now json.RawMessage) string {
-	var a, b any
-	if json.Unmarshal(before, &a) != nil || a == nil || a == false {
-		return ""
+// Lost names the first thing that a client which knows one answer to initialize would miss with another: the same version, a
+// capability, or a flag of one that was true. It is "" if there is none. What is experimental is in no version of the protocol.
+func Lost(before, now json.RawMessage) string {
+	const version = "protocolVersion"
+	if a, b := ValueAt(before, version), ValueAt(now, version); !SameJSON(a, b) {
+		return fmt.Sprintf("%s was %s and is %s", version, Show(a, longestShown), Show(b, longestShown))
 	}
-	same := json.Unmarshal(now, &b) == nil
-	objectA, isA := a.(map[string]any)
-	objectB, isB := b.(map[string]any)
-	switch {
-	case isA && isB:
-		return lostMember(path, objectA, objectB)
-	case same && (SameJSON(before, now) || hasAll(before, now)):
-		return ""
-	}
-	return fmt.Sprintf("%s was %s and is %s", path, Show(before, longestShown), Show(now, longestShown))
-}
-
-// hasAll reports whether both values are arrays, and the second one has each element of the first.
-func hasAll(before, now json.RawMessage) bool {
-	var a, b []json.RawMessage
-	if json.Unmarshal(before, &a) != nil || json.Unmarshal(now, &b) != nil {
-		return false
-	}
-	for _, x := range a {
-		if !slices.ContainsFunc(b, func(y json.RawMessage) bool { return SameJSON(x, y) }) {
-			return false
+	had, has := flagsOf(before), flagsOf(now)
+	for _, name := range slices.Sorted(maps.Keys(had)) {
+		if _, there := has[name]; !there {
+			return fmt.Sprintf("capabilities.%s is missing", name)
 		}
-	}
-	return true
-}
-
-func lostMember(path string, before, now map[string]any) string {
-	for _, key := range slices.Sorted(maps.Keys(before)) {
-		if d := Lost(path+"."+key, encode(before, key), encode(now, key)); d != "" {
-			return d
+		for _, flag := range slices.Sorted(maps.Keys(had[name])) {
+			if had[name][flag] == true && has[name][flag] != true {
+				return fmt.Sprintf("capabilities.%s.%s was true and is not", name, flag)
+			}
 		}
 	}
 	return ""
 }
 
-// encode gives a member as JSON, nil if there is none.
-func encode(object map[string]any, key string) json.RawMessage {
-	value, ok := object[key]
-	if !ok {
-		return nil
+// flagsOf are the capabilities of an answer to initialize, with their members.
+func flagsOf(result json.RawMessage) map[string]map[string]any {
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(ValueAt(result, "capabilities"), &all)
+	flags := map[string]map[string]any{}
+	for name, value := range all {
+		var members map[string]any
+		if json.Unmarshal(value, &members) == nil && members != nil && name != "experimental" {
+			flags[name] = members
+		}
 	}
-	raw, err := json.Marshal(value)
-	if err != nil { // Cannot be: the value was decoded from JSON.
-		return nil
-	}
-	return raw
+	return flags
 }
 
 // longestShown is for a line of the log.

@@ -2,8 +2,6 @@ package mcp
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,9 +17,8 @@ type handshake struct {
 	// answered says that the server has accepted it. result is its reply, nil if that was too large to keep or no object.
 	answered bool
 	result   []byte
-	// latest is the reply of the last server, which may offer more. experiment is what it lacks of the experimental capabilities.
-	latest     []byte
-	experiment string
+	// latest is the reply of the last server, which may offer more.
+	latest []byte
 	// initialized is the client's notification; confirmed says that it came.
 	initialized []byte
 	confirmed   bool
@@ -88,7 +85,7 @@ func (h *handshake) replay(check func(Message) ([]byte, error)) []Step {
 
 // check compares a new server's answer with the first server's, which the client knows. What the client may rely on must
 // be there: protocol version and capabilities. differs says that the server offers more, or that it is another program than
-// the last one was, so it may have other lists. What is experimental is in no version of the protocol, so it is only noted.
+// the last one was, so it may have other lists.
 func (h *handshake) check(m Message) (differs bool, err error) {
 	if m.IsError {
 		return false, fmt.Errorf("the server refuses the handshake that it accepted before: %s", failure(m))
@@ -97,34 +94,13 @@ func (h *handshake) check(m Message) (differs bool, err error) {
 	if !isObject(now) {
 		return false, errors.New("the server's handshake reply is too large or no object")
 	}
-	known, knownExperiment := capabilities(h.result)
-	offered, experiment := capabilities(now)
-	d := cmp.Or(Lost("protocolVersion", ValueAt(h.result, "protocolVersion"), ValueAt(now, "protocolVersion")), Lost("capabilities", known, offered))
-	if d != "" {
+	if d := Lost(h.result, now); d != "" {
 		return false, fmt.Errorf("%w: %s", ErrChanged, d)
 	}
-	h.experiment = Lost("capabilities.experimental", knownExperiment, experiment)
-	latest, _ := capabilities(h.latest)
-	differs = !SameJSON(ValueAt(h.latest, "serverInfo"), ValueAt(now, "serverInfo")) || !SameJSON(latest, offered)
+	differs = !SameJSON(ValueAt(h.latest, "serverInfo"), ValueAt(now, "serverInfo")) || Lost(now, h.latest) != ""
 	h.latest = bytes.Clone(now)
 	return differs, nil
 }
-
-// capabilities are those of a reply to initialize: the protocol's own, and the experimental ones.
-func capabilities(reply []byte) (standard, experimental json.RawMessage) {
-	var all map[string]json.RawMessage
-	standard = ValueAt(reply, "capabilities")
-	if json.Unmarshal(standard, &all) != nil || all["experimental"] == nil {
-		return standard, nil
-	}
-	experimental = all["experimental"]
-	delete(all, "experimental")
-	standard, _ = json.Marshal(all) // Decoded from JSON, it can be written.
-	return standard, experimental
-}
-
-// Experiment says what the present server lacks of the experimental capabilities that the client knows; "" if it has them.
-func (c *Conversation) Experiment() string { return c.handshake.experiment }
 
 // kinds are the lists that a server may have: of its capabilities, and of the templates of resources.
 func kinds() []string { return []string{"tools", "prompts", "resources", "resources/templates"} }

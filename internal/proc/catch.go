@@ -35,6 +35,13 @@ const SessionSignals = endingSignals | childSignal
 // lastSignal is the highest real-time signal.
 const lastSignal = 64
 
+// Restart asks a front for another server, and RestartNow does so without regard to open calls (mcp-tether restart). No gateway
+// sends these two, the highest there are, so a front passes on all others.
+const (
+	Restart    = syscall.Signal(lastSignal - 1)
+	RestartNow = syscall.Signal(lastSignal)
+)
+
 // setOf is the set of one signal.
 func setOf(sig syscall.Signal) SignalSet { return 1 << (uint(sig) - 1) }
 

@@ -12,8 +12,7 @@ const (
 	ClientClosed
 	// Answered: a new server has answered for the first time.
 	Answered
-	// Restored: a new server has answered the handshake as the last one did, and messages pass again. Text says what it lacks of
-	// the experimental capabilities.
+	// Restored: a new server has answered the handshake as the last one did, and messages pass again.
 	Restored
 	// Settling: a new server that asks for the client's roots has read them. Call Settled when it has had time to use them.
 	Settling

@@ -69,7 +69,7 @@ func (r *Relay) tooLongToJudge() {
 		r.checkLength(fmt.Errorf("%w: more than %d bytes", mcp.ErrTooLong, r.max))
 		return
 	}
-	r.emit(RestoreFailed, "its answer is longer than --max-message")
+	r.emit(RestoreFailed, "its answer is too long")
 }
 
 // serverLine returns the part of one line that reaches the client.

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -216,6 +217,22 @@ func (r *Relay) emit(kind Kind, text string) { r.happened = append(r.happened, E
 
 // Spoke reports whether any server has written anything.
 func (r *Relay) Spoke() bool { return r.spoke }
+
+// First is what tells most of the client: its handshake, or else the first line that waits for a server; nil if it has said
+// nothing.
+func (r *Relay) First() []byte {
+	if request := r.talk.Greeting(); request != nil {
+		return request
+	}
+	line, _, _ := bytes.Cut(r.waiting.lines, []byte("\n"))
+	return line
+}
+
+// Open reports whether a call of the client is open.
+func (r *Relay) Open() bool { return len(r.talk.Pending(true)) > 0 }
+
+// Over reports whether a server that is gone has left nothing to be said to the client.
+func (r *Relay) Over() bool { return r.owed == "" && r.Drained() }
 
 // Unproven reports whether a server that takes the place of another has not answered anything yet.
 func (r *Relay) Unproven() bool { return r.unproven }

@@ -46,7 +46,7 @@ func TestRestoreTellsStateAgain(t *testing.T) {
 func TestRestoreFails(t *testing.T) {
 	for name, c := range map[string]struct{ answer, why string }{
 		"refuses":  {`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no licence"}}` + "\n", "no licence"},
-		"too long": {strings.Repeat("x", maxMessage+1), "--max-message"},
+		"too long": {strings.Repeat("x", maxMessage+1), "too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, false)

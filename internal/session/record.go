@@ -51,6 +51,10 @@ type Record struct {
 	Sleepless string `json:"sleepless,omitempty"`
 	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).
 	Restarts int `json:"restarts,omitempty"`
+	// Front says that a front has written this: its server may be replaced.
+	Front bool `json:"front,omitempty"`
+	// Unstarted is why no server could be started in the place of the last one; "" if one could.
+	Unstarted string `json:"unstarted,omitempty"`
 	// Awake says why an idle server was not put to sleep when it was last looked at; "" if it was, or has been used since.
 	Awake string `json:"awake,omitempty"`
 	// Behind is the id of the session whose front started this one; "" for a session that a gateway started.
@@ -75,12 +79,13 @@ const (
 
 // The states of a session.
 const (
-	StateRunning  = "running"
-	StateEnding   = "ending"
-	StateFalling  = "falling-asleep" // its server is being ended, and the session goes on
-	StateAsleep   = "asleep"         // without a server, until the next message (--hibernate)
-	StateLazy     = "not-started"    // without a server, which nothing has needed yet (--lazy)
-	StateSurvived = "survived"       // over, but a process would not die
+	StateRunning    = "running"
+	StateEnding     = "ending"
+	StateFalling    = "falling-asleep" // its server is being ended, and the session goes on
+	StateAsleep     = "asleep"         // without a server, until the next message (--hibernate)
+	StateLazy       = "not-started"    // without a server, which nothing has needed yet (--lazy)
+	StateRestarting = "restarting"     // its server is being replaced by a new one
+	StateSurvived   = "survived"       // over, but a process would not die
 )
 
 // NewID gives a random session id of 16 hexadecimal digits.

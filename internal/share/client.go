@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,20 +15,20 @@ import (
 
 // client is an attached session, as its host knows it.
 type client struct {
-	id      mux.Client
-	conn    int
-	greeted bool
-	hello   hello
+	id       mux.Client
+	conn     int
+	attached bool
+	hello    hello
 	// fds are the descriptors of the hello: pipes of the session's front, and its standard error.
 	fds [streamCount]int
 	err relay.Stream
 	input
 	output
-	// endBy is when a session that has closed its input, or is a misfit, stops waiting: for its answers, or to be read from
-	// again. It is zero while the input is read, and until it is closed.
+	// endBy is when a session that has closed its input stops waiting: for its answers, or to be read from again. It is zero
+	// while the input is read, and until it is closed.
 	endBy time.Time
-	// misfit says why it is to leave for another host; nil if it fits.
-	misfit *mux.MisfitError
+	// asleep says that its server is to be asleep from now on, as far as it goes.
+	asleep bool
 	// touched says that it is to be served in this step.
 	touched bool
 }
@@ -53,8 +52,6 @@ type output struct {
 	sent   int
 	// blocked: the client's side is full, and waited for.
 	blocked bool
-	// moved is how much it has taken since the server was held back, in bytes.
-	moved int64
 }
 
 const (
@@ -76,8 +73,8 @@ func newClient(id mux.Client, conn int) *client {
 	return c
 }
 
-// greet takes the hello of a session.
-func (h *host) greet(c *client) {
+// takeHello takes the hello of a session.
+func (h *host) takeHello(c *client) {
 	fds, err := receive(c.conn, &c.hello)
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
@@ -91,7 +88,7 @@ func (h *host) greet(c *client) {
 		return
 	}
 	copy(c.fds[:], fds)
-	if h.attached >= h.most || h.mux.Spent() {
+	if h.attached >= h.most || h.mux.Closed() {
 		h.send(c, verdict{Next: nextFull})
 		h.drop(c)
 		return
@@ -108,7 +105,7 @@ func (h *host) greet(c *client) {
 		h.parts = c.hello.Parts
 	}
 	c.err = c.errorStream()
-	c.greeted, c.reads = true, true
+	c.attached, c.reads = true, true
 	h.mux.Attach(c.id)
 	if h.first == nil {
 		h.first = c
@@ -151,6 +148,10 @@ func (h *host) read(c *client) {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 	case err != nil, n == 0:
 		c.ended = true
+		if len(c.unread) > 0 { // The last line may have no end.
+			c.unread = append(c.unread, '\n')
+			h.lines(c)
+		}
 		h.endSoon(c)
 		h.stopReading(c)
 		h.touch(c)
@@ -170,90 +171,30 @@ func (h *host) lines(c *client) {
 		}
 		i += c.scanned
 		c.scanned = 0
-		if class := h.servedElsewhere(b[:i]); class != "" {
-			c.unread = b
-			h.misfit(c, &mux.MisfitError{Reason: "a server for its kind of handshake is there", Class: class})
-			return
-		}
-		outs, err := h.mux.FromClient(c.id, b[:i])
-		if err != nil {
-			c.unread = b
-			h.misfit(c, err)
-			return
-		}
-		h.deliver(outs)
+		h.deliver(h.mux.FromClient(c.id, b[:i]))
 		b = b[i+1:]
 	}
 	c.scanned = len(b)
 	c.unread = c.unread[:copy(c.unread, b)]
 	switch {
-	case int64(len(c.unread)) > h.o.MaxMessage:
-		h.refuse(c, fmt.Sprintf("a message of more than %d bytes (--max-message)", h.o.MaxMessage))
+	case int64(len(c.unread)) > h.longest:
+		h.refuse(c, fmt.Sprintf("a message of more than %d bytes", h.longest))
 	case len(c.unread) == 0 && cap(c.unread) > keptLine:
 		c.unread = nil
+		h.freeSoon()
 	}
 	if c.ahead > mayBeAhead { // Lines for the server alone touch nobody.
 		h.touch(c)
 	}
 }
 
-// servedElsewhere is the class of a client's line, if a host of that class is there. Only a host that has none yet looks: it has
-// the place that all go to first, and no server that would be of use.
-func (h *host) servedElsewhere(line []byte) (class string) {
-	if h.server.pid != 0 || strings.Contains(h.o.Key, "-") {
-		return ""
-	}
-	if class = h.mux.ClassOf(line); class == "" {
-		return ""
-	}
-	fd, err := h.sibling(class).Connect()
-	if err != nil {
-		return ""
-	}
-	_ = unix.Close(fd)
-	return class
-}
-
-// misfit has a client leave for the host of its class, once it has the answers to what it has asked here. They must come in the
-// time of --eof-grace, because the client is not heard meanwhile: the line that does not fit, and what follows it, stay unread.
-func (h *host) misfit(c *client, err error) {
-	if !errors.As(err, &c.misfit) {
-		h.refuse(c, err.Error())
-		return
-	}
-	h.endSoon(c)
-	h.stopReading(c)
-	h.touch(c)
-}
-
-// sendAway sends a misfit to the host of its class. What was not acted upon goes with it.
-func (h *host) sendAway(c *client) {
-	unread, err := noteDown(c.unread)
-	if err != nil {
-		h.refuse(c, fmt.Sprintf("%v; what it has said cannot be passed on: %v", c.misfit, err))
-		return
-	}
-	defer unix.Close(unread)
-	_ = send(c.conn, verdict{Next: nextOther, Why: c.misfit.Reason, Class: className(c.misfit.Class)}, unread)
-	h.detach(c, nil)
-}
-
 // refuse ends a client with an error.
 func (h *host) refuse(c *client, why string) { h.detach(c, &verdict{Code: exitFailure, Why: why}) }
 
-// endSoon has a session that has closed its input, or is a misfit, end when its time is up.
+// endSoon has a session that has closed its input end when its time is up.
 func (h *host) endSoon(c *client) {
 	c.endBy = time.Now().Add(h.o.EOFGrace)
 	h.closing[c] = true
-}
-
-// endLate ends a session whose time is up.
-func (h *host) endLate(c *client) {
-	if c.misfit != nil {
-		h.refuse(c, c.misfit.Error())
-		return
-	}
-	h.detach(c, &verdict{})
 }
 
 func (h *host) startReading(c *client) {
@@ -286,10 +227,6 @@ func (h *host) serve(c *client) {
 		if len(c.queue) == 0 {
 			h.detach(c, h.parting)
 		}
-	case c.misfit != nil:
-		if len(c.queue) == 0 && h.mux.Open(c.id) == 0 {
-			h.sendAway(c)
-		}
 	case c.ended:
 		if len(c.queue) == 0 && h.mux.Open(c.id) == 0 {
 			h.detach(c, &verdict{})
@@ -317,7 +254,6 @@ func (h *host) write(c *client) bool {
 		}
 		c.queue, c.sent = written(c.queue, c.sent, n)
 		c.queued -= int64(n)
-		c.moved += int64(n)
 		h.queued -= int64(n)
 	}
 	h.block(c, false)
@@ -356,22 +292,31 @@ func (h *host) block(c *client, blocked bool) {
 	h.change(c.fds[streamOut], source{c.id, onOut}, events)
 }
 
+// leave lets a session go whose front falls asleep, as it says, or has gone without a word.
+func (h *host) leave(c *client) {
+	var f farewell
+	fds, err := receive(c.conn, &f)
+	closeAll(fds)
+	c.asleep = err == nil && f.Asleep
+	h.detach(c, nil)
+}
+
 // detach lets a session go, with a last word if its front is there to hear it.
 func (h *host) detach(c *client, v *verdict) {
 	if h.clients[c.id] != c {
 		return
 	}
-	greeted := c.greeted
-	if c.misfit == nil {
+	attached := c.attached
+	if !c.asleep {
 		h.leftAt = time.Now()
 	}
-	if v != nil && greeted {
+	if v != nil && attached {
 		// The streams first, so that the front has all that was written when it hears that there is no more.
 		c.closeStreams(h)
 		h.send(c, *v)
 	}
 	h.drop(c)
-	if greeted {
+	if attached {
 		h.count(-1)
 		h.deliver(h.mux.Detach(c.id))
 	}
@@ -386,7 +331,7 @@ func (h *host) drop(c *client) {
 	if h.first == c {
 		h.first = nil
 		for _, other := range h.clients {
-			if other.greeted && (h.first == nil || other.id < h.first.id) {
+			if other.attached && (h.first == nil || other.id < h.first.id) {
 				h.first = other
 			}
 		}

@@ -15,8 +15,8 @@ func TestClientsTakeTurns(t *testing.T) {
 	stdin, stdout := pipeServer(t, h)
 	must(t)(unix.FcntlInt(uintptr(h.server.in), unix.F_SETPIPE_SZ, writtenAhead))
 	many, one := connect(t, h), connect(t, h)
-	h.greet(many)
-	h.greet(one)
+	h.takeHello(many)
+	h.takeHello(one)
 	for _, c := range []string{helloLine, readyLine} {
 		hears(h, many, c)
 		hears(h, one, c)

@@ -31,11 +31,14 @@ type Finder struct {
 	// dir is the directory of the records, and scope the value of --share-scope.
 	dir   *session.Directory
 	scope string
-	// key is that of all sessions which may share a server, if their handshakes are of one class. class is its name, "" until a
-	// host has sent this one away; slot counts the hosts of a class from 1 on.
-	key, class string
-	slot       int
-	conn       int // -1 while there is none
+	// parts are those of the key, begun that of the handshake, which the first line tells. secret is what they are hashed with.
+	parts  []part
+	begun  *part
+	secret [16]byte
+	// key is that of all sessions which may share a server; slot counts the hosts of a key from 1 on.
+	key  string
+	slot int
+	conn int // -1 while there is none
 	// digests are those of the key's parts.
 	digests map[string]string
 }
@@ -82,8 +85,26 @@ func (f *Finder) open() error {
 	if f.dir != nil {
 		f.dir.Close()
 	}
-	f.dir, f.key, f.digests = dir, key(secret, parts), digests(secret, parts)
+	f.dir, f.secret, f.parts = dir, secret, parts
+	f.makeKey()
 	return nil
+}
+
+// Meet takes the first line of the client, before the first search: clients that begin otherwise have another server.
+func (f *Finder) Meet(first []byte) {
+	if f.begun == nil {
+		begun := handshake(first)
+		f.begun = &begun
+		f.makeKey()
+	}
+}
+
+func (f *Finder) makeKey() {
+	parts := f.parts
+	if f.begun != nil {
+		parts = append(parts[:len(parts):len(parts)], *f.begun)
+	}
+	f.key, f.digests = key(f.secret, parts), digests(f.secret, parts)
 }
 
 // watch finds the gateway. The parent cannot be seen if it is outside of our pid namespace (docker exec), or hidden (hidepid).
@@ -106,16 +127,12 @@ func (f *Finder) watch() error {
 // Owners are the parent and, if that is a launcher, the gateway behind it.
 func (f *Finder) Owners() []proc.Owner { return f.owners }
 
-// placeKey is the key with its class and slot.
+// placeKey is the key with its slot.
 func (f *Finder) placeKey() string {
-	key := f.key
-	if f.class != "" {
-		key += "-" + f.class
-	}
 	if f.slot > 1 {
-		key += fmt.Sprintf("-%d", f.slot)
+		return fmt.Sprintf("%s-%d", f.key, f.slot)
 	}
-	return key
+	return f.key
 }
 
 // place is where the host of the slot is.
@@ -148,25 +165,16 @@ func (f *Finder) Find() (again bool, err error) {
 	return true, nil
 }
 
-// Greet hands streams over to the host. in and out are those that its server has in place of standard input and output.
-func (f *Finder) Greet(in, out int) error {
+// Hello hands streams over to the host. in and out are those that its server has in place of standard input and output.
+func (f *Finder) Hello(in, out int) error {
 	err := samePeer(f.conn)
 	if err == nil {
-		err = send(f.conn, hello{f.self, f.gateway, f.digests}, in, out, stderr(in))
+		err = send(f.conn, hello{f.self, f.gateway, f.digests}, in, out, 2)
 	}
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ENOTCONN) {
 		return nil // The host has just gone: Hear will tell.
 	}
 	return err
-}
-
-// stderr is the descriptor to hand over as standard error. Where that is closed, another one takes its place, which cannot be
-// written to.
-func stderr(instead int) int {
-	if _, err := unix.FcntlInt(2, unix.F_GETFD, 0); err == nil {
-		return 2
-	}
-	return instead
 }
 
 // Conn is the connection to the host, to be polled for input; -1 while there is none.
@@ -176,9 +184,8 @@ func (f *Finder) Conn() int { return f.conn }
 type News struct {
 	// Lost says that the host was killed, or has ended without a word. Ended says that the server has ended, with its Code.
 	Lost, Ended bool
-	// Elsewhere says that the session goes on at another host (Find). Unread is to be sent there before anything else.
+	// Elsewhere says that the session goes on at another host (Find).
 	Elsewhere bool
-	Unread    []byte
 	// Code is the exit code of a session that is over, and Why says more where there is more to say.
 	Code int
 	Why  string
@@ -197,19 +204,17 @@ func (f *Finder) Hear() (n News, ok bool) {
 	switch {
 	case err != nil:
 		return News{Lost: true}, true
-	case v.Next == nextFull, v.Next == nextOther && v.Class == f.class:
+	case v.Next == nextFull:
 		f.slot = slot + 1
-	case v.Next == nextOther:
-		f.class = v.Class
-	}
-	if v.Next == nextFull || v.Next == nextOther {
-		n = News{Elsewhere: true, Why: v.Why}
-		if len(fds) > 0 {
-			n.Unread = readNote(fds[0])
-		}
-		return n, true
+		return News{Elsewhere: true, Why: v.Why}, true
 	}
 	return News{Ended: v.Next == nextAnew, Code: v.Code, Why: v.Why}, true
+}
+
+// Sleep leaves the host, and tells it that the session falls asleep.
+func (f *Finder) Sleep() {
+	_ = send(f.conn, farewell{Asleep: true})
+	f.HangUp()
 }
 
 // HangUp ends the connection. The next search begins at the first slot.
@@ -228,14 +233,6 @@ func (f *Finder) Host() proc.ID {
 		return proc.ID{}
 	}
 	return s.Host
-}
-
-// WakeHost continues a host that was stopped, for a session that waits for it. Of one that is gone the kernel tells it.
-func (f *Finder) WakeHost() {
-	// No check whether the host is stopped: a signal that stops it may be on its way.
-	if host := f.Host(); !host.Zero() {
-		_ = f.reader.Signal(host, unix.SIGCONT)
-	}
 }
 
 // tryStart starts a host if no other process is about to, and none is ending.

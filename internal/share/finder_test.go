@@ -1,11 +1,11 @@
 package share
 
 import (
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +17,7 @@ func finderBefore(t *testing.T) (f *Finder, host int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f = &Finder{conn: ends[0], slot: 1, key: "k", class: className("c")}
+	f = &Finder{conn: ends[0], slot: 1, key: "k"}
 	t.Cleanup(func() { f.HangUp(); _ = unix.Close(ends[1]) })
 	return f, ends[1]
 }
@@ -30,25 +30,18 @@ func TestHear(t *testing.T) {
 		slot int
 		key  string
 	}{
-		"full": {&verdict{Next: nextFull}, News{Elsewhere: true}, 2, "k-" + className("c") + "-2"},
-		"other": {&verdict{Next: nextOther, Class: className("d"), Why: "unlike"}, News{Elsewhere: true, Unread: []byte("x\n"), Why: "unlike"},
-			1, "k-" + className("d")},
-		"its own": {&verdict{Next: nextOther, Class: className("c"), Why: "roots"}, News{Elsewhere: true, Unread: []byte("x\n"), Why: "roots"}, 2, "k-" + className("c") + "-2"},
-		"anew":    {&verdict{Next: nextAnew, Code: 3, Why: "ended"}, News{Ended: true, Code: 3, Why: "ended"}, 1, "k-" + className("c")},
-		"over":    {&verdict{Code: 3, Why: "stopped"}, News{Code: 3, Why: "stopped"}, 1, "k-" + className("c")},
-		"killed":  {nil, News{Lost: true}, 1, "k-" + className("c")},
+		"full":   {&verdict{Next: nextFull}, News{Elsewhere: true}, 2, "k-2"},
+		"anew":   {&verdict{Next: nextAnew, Code: 3, Why: "ended"}, News{Ended: true, Code: 3, Why: "ended"}, 1, "k"},
+		"over":   {&verdict{Code: 3, Why: "stopped"}, News{Code: 3, Why: "stopped"}, 1, "k"},
+		"killed": {nil, News{Lost: true}, 1, "k"},
 	} {
 		f, host := finderBefore(t)
 		if n, ok := f.Hear(); ok || f.Conn() < 0 {
 			t.Fatalf("%s: before a word: %+v", name, n)
 		}
-		var with []int
-		if c.want.Unread != nil {
-			with = []int{must(t)(noteDown(c.want.Unread))}
-		}
 		if c.says == nil {
 			_ = unix.Shutdown(host, unix.SHUT_RDWR)
-		} else if err := send(host, *c.says, with...); err != nil {
+		} else if err := send(host, *c.says); err != nil {
 			t.Fatal(err)
 		}
 		n, ok := f.Hear()
@@ -61,47 +54,36 @@ func TestHear(t *testing.T) {
 	}
 }
 
-// A client that needs another server takes along what the host has not acted upon, however long. It stays for the answers to
-// what it has asked before, for a while. Seen to end with an error in each case.
-func TestMisfitTakesItsLinesAlong(t *testing.T) {
-	for _, waits := range []string{"for nothing", "for an answer", "in vain"} {
-		h := newHost(t)
-		h.o.EOFGrace = time.Hour
-		first := connect(t, h)
-		h.greet(first)
-		_, stdout := pipeServer(t, h)
-		hears(h, first, helloLine)
-		odd := connect(t, h)
-		h.greet(odd)
-		f, peer := finderBefore(t)
-		odd.conn = peer
-		if waits != "for nothing" {
-			hears(h, odd, strings.Replace(helloLine, `"id":0`, `"id":5`, 1))
+// Sessions find each other by their first lines: what begins otherwise is another key. Later lines change nothing.
+func TestMeet(t *testing.T) {
+	const modern = `{"id":6,"method":%q,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientCapabilities":{"sampling":{}}}}}`
+	finder := func(lines ...string) *Finder {
+		f := &Finder{parts: []part{{"command", []string{"x"}}}}
+		for _, line := range lines {
+			f.Meet([]byte(line))
 		}
-		const modern = `{"id":6,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
-		unread := modern + "\n" + strings.Repeat("more", 1<<20)
-		odd.unread = append(odd.unread, unread...)
-		h.lines(odd)
-		h.carryOut()
-		if waits != "for nothing" {
-			if n, ok := f.Hear(); ok {
-				t.Fatalf("before the answer: %+v", n)
-			}
+		return f
+	}
+	seen := map[string]string{}
+	for _, line := range []string{
+		helloLine, strings.Replace(helloLine, "2025-11-25", "2025-06-18", 1), strings.Replace(helloLine, `"capabilities":{}`, `"capabilities":{"roots":{}}`, 1),
+		fmt.Sprintf(modern, "tools/list"), strings.Replace(fmt.Sprintf(modern, "tools/list"), "sampling", "roots", 1), fmt.Sprintf(modern, "server/discover"), `{"id":1,"method":"ping"}`,
+	} {
+		f := finder(line, readyLine)
+		if other := seen[f.key]; other != "" {
+			t.Errorf("%s has the key of %s", line, other)
 		}
-		switch waits {
-		case "for an answer":
-			must(t)(unix.Write(stdout, []byte(welcomeLine+"\n")))
-			h.readServer()
-			h.carryOut()
-		case "in vain":
-			h.onTime(time.Now().Add(2 * time.Hour))
-			if n, ok := f.Hear(); !ok || n.Elsewhere || n.Code != exitFailure || !strings.Contains(n.Why, "begun with a handshake") {
-				t.Errorf("%+v, %t", n, ok)
-			}
-			continue
+		if seen[f.key] = line; f.digests["handshake"] == "" {
+			t.Error("ps cannot tell it apart")
 		}
-		if n, ok := f.Hear(); !ok || !n.Elsewhere || string(n.Unread) != unread {
-			t.Errorf("it waits %s: %t, elsewhere %t with %d bytes, why %q", waits, ok, n.Elsewhere, len(n.Unread), n.Why)
+	}
+	for line, same := range map[string]string{
+		`{"params":{"capabilities":{ },"clientInfo":{"name":"x"},"protocolVersion":"2025-11-25"},"id":7,"method":"initialize"}`: helloLine,
+		fmt.Sprintf(modern, "tools/call"): fmt.Sprintf(modern, "tools/list"), "odd": `{"id":1,"method":"ping"}`, "": `["odd"]`,
+	} {
+		if finder(line).key != finder(same).key {
+			t.Errorf("%s is apart from %s", line, same)
 		}
 	}
 }

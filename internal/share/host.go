@@ -3,8 +3,8 @@ package share
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,9 +45,7 @@ type host struct {
 	reader proc.Reader
 	self   proc.ID
 	place  session.Place
-	// sibling is the place of another class.
-	sibling func(class string) session.Place
-	lock    *session.Lease // nil once the next host may begin
+	lock   *session.Lease // nil once the next host may begin
 	// parts are those of its sessions' key, by their hashes.
 	parts map[string]string
 
@@ -60,13 +58,15 @@ type host struct {
 	// judge tells lines of the server that are no messages.
 	judge   mcp.Scanner
 	clients map[mux.Client]*client
-	// closing are the clients whose input is closed, and misfits.
+	// closing are the clients whose input is closed.
 	closing map[*client]bool
 	last    mux.Client
 	// first is the oldest client, which gets what the server writes to standard error.
 	first *client
 	// attached counts the clients that have said hello, most is how many there may be.
 	attached, most int
+	// longest bounds a message, in bytes.
+	longest int64
 	// queued is how many bytes wait for clients.
 	queued int64
 	// touched are clients with something to write, or with something to be looked at.
@@ -77,11 +77,14 @@ type host struct {
 	parting *verdict
 	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
 	throttledUntil time.Time
-	// acceptAt is when to accept connections again; zero unless there was no descriptor for one.
-	acceptAt time.Time
-	// leftAt is when the last client left that was no misfit. lingerAt is when the server has been without one for long enough.
-	// tellAt is when the list for ps is to be written. Zero means never.
-	leftAt, lingerAt, tellAt time.Time
+	// leftAt is when the last client left that did not fall asleep: that one was idle for long enough. lingerAt is when the server
+	// has been without one for long enough. tellAt is when the list for ps is to be written, freeAt when to give back the memory
+	// of long messages. Zero means never.
+	leftAt, lingerAt, tellAt, freeAt time.Time
+	// restartBy is when the server ends, if calls are still open then, because another one is wanted; zero where none is.
+	restartBy time.Time
+	// unlisted says that the directory of the records was removed, so no session finds the host any more.
+	unlisted bool
 	// ending says that the host ends; endBy is when it stops waiting for its server.
 	ending bool
 	endBy  time.Time
@@ -97,9 +100,8 @@ const (
 	outputBudget = 64 << 20
 	// throttleTime bounds how long a client that does not read may hold up the others, each time outputBudget is exceeded.
 	throttleTime = time.Second
-	// leastMoved is how many bytes a client that reads at all takes in that time. On a busy machine it may take no more; a
-	// server of its own would wait for it as well.
-	leastMoved = 1 << 20
+	// acceptPause is how long the host waits where there is no descriptor for a connection, or no memory.
+	acceptPause = 10 * time.Millisecond
 	// longestWait bounds one wait: epoll_wait(2) takes 32 bits of milliseconds, 25 days, and waits for ever for more.
 	longestWait = 24 * time.Hour
 	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
@@ -117,9 +119,8 @@ func Serve(o Options) error {
 	}
 	proc.CloseInherited()
 	proc.SetComm(hostName)
-	h := &host{o: o, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, closing: map[*client]bool{}}
+	h := &host{o: o, longest: mcp.DefaultMax, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, closing: map[*client]bool{}}
 	h.mux = mux.New(mux.Limits{})
-	h.mux.AsksInCall = o.Asks == AsksInCall
 	h.server.forget()
 	if err := h.prepare(); err != nil {
 		return err
@@ -146,7 +147,6 @@ func (h *host) prepare() error {
 		return err
 	}
 	h.place = dir.Place(h.o.Key)
-	h.sibling = func(class string) session.Place { return dir.Place(h.o.Key + "-" + className(class)) }
 	h.lock = h.place.Adopt(h.o.Lock)
 	st, err := h.reader.Stat(os.Getpid())
 	if err != nil {
@@ -158,7 +158,8 @@ func (h *host) prepare() error {
 			return err
 		}
 	}
-	const signals proc.SignalSet = 1<<(unix.SIGTERM-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1) | 1<<(unix.SIGCHLD-1)
+	const signals proc.SignalSet = 1<<(unix.SIGTERM-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1) | 1<<(unix.SIGCHLD-1) |
+		1<<(proc.Restart-1) | 1<<(proc.RestartNow-1)
 	if h.signals, err = proc.Catch(signals); err != nil {
 		return err
 	}
@@ -171,9 +172,7 @@ func (h *host) prepare() error {
 	if h.gateway >= 0 {
 		h.watch(h.gateway, source{kind: onGateway}, unix.EPOLLIN)
 	}
-	continueOn(h.listener)
-	h.leftAt = time.Now()
-	h.lingerAt = h.leftAt.Add(max(h.o.Linger, firstWait))
+	h.lingerAt = time.Now().Add(max(h.o.Linger, firstWait))
 	h.tell()
 	return nil
 }
@@ -184,9 +183,6 @@ func (h *host) room() int {
 	most := 100
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
 		most = int(min(limit.Cur, 1<<20)-32) / perClient
-	}
-	if h.o.Max > 0 {
-		most = min(most, h.o.Max)
 	}
 	return max(most, 1)
 }
@@ -262,7 +258,7 @@ func (h *host) step() {
 // timeout is in milliseconds, -1 for ever.
 func (h *host) timeout() int {
 	due := time.Time{}
-	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.throttledUntil, h.acceptAt} {
+	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.freeAt, h.endBy, h.throttledUntil, h.restartBy} {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
 			due = t
 		}
@@ -304,10 +300,10 @@ func (h *host) on(s source, events uint32) {
 		c := h.clients[s.client]
 		switch {
 		case c == nil:
-		case s.kind == onConn && !c.greeted:
-			h.greet(c)
-		case s.kind == onConn: // It says nothing after its hello: the front is gone.
-			h.detach(c, nil)
+		case s.kind == onConn && !c.attached:
+			h.takeHello(c)
+		case s.kind == onConn:
+			h.leave(c)
 		case s.kind == onIn && c.reads:
 			h.read(c)
 		case s.kind == onIn: // It is held back, or was since these events were asked for.
@@ -325,15 +321,20 @@ func (h *host) on(s source, events uint32) {
 func (h *host) onSignals() {
 	h.caught = h.signals.Take(h.caught[:0])
 	for _, sig := range h.caught {
-		if sig == unix.SIGCHLD {
+		switch sig {
+		case unix.SIGCHLD:
 			_, _ = proc.Reap(func(pid int, ws unix.WaitStatus) {
 				if pid == h.server.pid {
 					h.onServerEnd(proc.ExitCode(ws))
 				}
 			})
-			continue
+		case proc.Restart:
+			h.restartBy = proc.Earliest(h.restartBy, time.Now().Add(restartGrace))
+		case proc.RestartNow:
+			h.restartBy = time.Now()
+		default:
+			h.finish(verdict{Why: "the shared server was stopped"}, false)
 		}
-		h.finish(verdict{Why: "the shared server was stopped"}, false)
 	}
 }
 
@@ -342,8 +343,15 @@ func (h *host) onTime(now time.Time) {
 	if isDue(h.tellAt) {
 		h.tell()
 	}
-	if isDue(h.acceptAt) {
-		h.resumeAccept()
+	if isDue(h.freeAt) {
+		h.freeAt = time.Time{}
+		debug.FreeOSMemory()
+	}
+	if !h.restartBy.IsZero() && (isDue(h.restartBy) || !h.mux.Calls()) {
+		h.restartBy = time.Time{}
+		if h.server.pid != 0 {
+			h.endServer("the server was restarted before it answered")
+		}
 	}
 	if isDue(h.lingerAt) {
 		h.finish(verdict{}, true)
@@ -356,7 +364,7 @@ func (h *host) onTime(now time.Time) {
 	}
 	for c := range h.closing {
 		if isDue(c.endBy) {
-			h.endLate(c)
+			h.detach(c, &verdict{})
 		}
 	}
 }
@@ -405,60 +413,19 @@ func (h *host) accept() {
 			return
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
 			continue
-		case err != nil: // There is no descriptor, or no memory.
-			if !h.dropSilent() {
-				h.pauseAccept()
-			}
+		case err != nil: // What it waits for comes with a client that leaves, and the kernel would report it without a pause.
+			time.Sleep(acceptPause)
 			return
 		}
 		if samePeer(fd) != nil {
 			_ = unix.Close(fd)
 			continue
 		}
-		continueOn(fd)
 		h.last++
 		c := newClient(h.last, fd)
 		h.clients[c.id] = c
 		h.watch(fd, source{c.id, onConn}, unix.EPOLLIN)
 	}
-}
-
-// continueOn has the kernel continue this process, should it be stopped, for news on a socket: a front that comes, or that ends
-// in whatever way. A stopped host would do nothing for any session.
-func continueOn(socket int) {
-	_, err := unix.FcntlInt(uintptr(socket), unix.F_SETOWN, os.Getpid())
-	if err == nil {
-		_, err = unix.FcntlInt(uintptr(socket), unix.F_SETSIG, int(unix.SIGCONT))
-	}
-	if err == nil {
-		_, _ = unix.FcntlInt(uintptr(socket), unix.F_SETFL, unix.O_NONBLOCK|unix.O_ASYNC)
-	}
-}
-
-// dropSilent closes the connections on which no session has said hello: they take descriptors from those that do. It
-// reports whether there was one.
-func (h *host) dropSilent() (found bool) {
-	for _, c := range h.clients {
-		if !c.greeted {
-			h.drop(c)
-			found = true
-		}
-	}
-	return found
-}
-
-// acceptPause is how long connections wait when there is no descriptor for them.
-const acceptPause = 100 * time.Millisecond
-
-// pauseAccept leaves the listener alone for a while, because it would be reported as ready again at once.
-func (h *host) pauseAccept() {
-	h.acceptAt = time.Now().Add(acceptPause)
-	h.change(h.listener, source{kind: onListener}, 0)
-}
-
-func (h *host) resumeAccept() {
-	h.acceptAt = time.Time{}
-	h.change(h.listener, source{kind: onListener}, unix.EPOLLIN)
 }
 
 // deliver queues what is to be written.
@@ -469,7 +436,7 @@ func (h *host) deliver(outs []mux.Out) {
 			continue
 		}
 		c := h.clients[o.To]
-		if c == nil || !c.greeted {
+		if c == nil || !c.attached {
 			continue
 		}
 		c.queue = append(c.queue, o)
@@ -477,21 +444,16 @@ func (h *host) deliver(outs []mux.Out) {
 		h.queued += int64(len(o.Line))
 		h.touch(c)
 	}
-	if h.queued > outputBudget+h.o.MaxMessage && h.throttledUntil.IsZero() {
-		h.throttle(time.Now())
+	clear(outs) // Otherwise a long line would live until the next one.
+	if h.queued > outputBudget+h.longest && h.throttledUntil.IsZero() {
+		h.throttledUntil = time.Now().Add(throttleTime) // Those that read go on with what is queued for them.
 	}
 }
 
-// throttle holds the server back for a moment, because too much waits for clients. Clients that read go on with what is
-// queued for them.
-func (h *host) throttle(now time.Time) {
-	h.throttledUntil = now.Add(throttleTime)
-	for _, c := range h.clients {
-		c.moved = 0
-	}
-}
+// restartGrace is how long open calls may take before the server ends because another one is wanted.
+const restartGrace = 30 * time.Second
 
-// unthrottle lets the server go on once there is room. After throttleTime it ends a client that does not read.
+// unthrottle lets the server go on once there is room. After throttleTime the client with most queued bytes ends.
 func (h *host) unthrottle(now time.Time) {
 	switch {
 	case h.queued <= outputBudget/2:
@@ -500,21 +462,14 @@ func (h *host) unthrottle(now time.Time) {
 	case now.Before(h.throttledUntil):
 		return
 	}
-	if c := h.stalledClient(); c != nil {
-		h.refuse(c, fmt.Sprintf("this session does not read: %d bytes were waiting for it", c.queued))
-	}
-	h.throttle(now)
-}
-
-// stalledClient picks one of the clients that do not read and have more than their share of what waits. It picks the one
-// that took least since the server was held back.
-func (h *host) stalledClient() (slowest *client) {
+	var most *client
 	for _, c := range h.clients {
-		if c.queued*int64(len(h.clients)) >= h.queued && c.moved < leastMoved && (slowest == nil || c.moved < slowest.moved) {
-			slowest = c
+		if most == nil || c.queued > most.queued {
+			most = c
 		}
 	}
-	return slowest
+	h.refuse(most, fmt.Sprintf("this session does not read: %d bytes were waiting for it", most.queued))
+	h.throttledUntil = now.Add(throttleTime)
 }
 
 // touch has a client served in this step.
@@ -528,7 +483,7 @@ func (h *host) touch(c *client) {
 // touchAll has all clients served in this step.
 func (h *host) touchAll() {
 	for _, c := range h.clients {
-		if c.greeted {
+		if c.attached {
 			h.touch(c)
 		}
 	}
@@ -566,7 +521,7 @@ func (h *host) withdraw() {
 	if h.gateway >= 0 {
 		h.unwatch(h.gateway)
 	}
-	h.lingerAt, h.tellAt, h.acceptAt = time.Time{}, time.Time{}, time.Time{}
+	h.lingerAt, h.tellAt = time.Time{}, time.Time{}
 }
 
 // part ends a host whose server has ended. The next host of the place may begin at once. The clients that do not read get the
@@ -576,7 +531,7 @@ func (h *host) part(v verdict) {
 	h.release()
 	h.parting, h.endBy = &v, time.Now().Add(h.o.EOFGrace)
 	for _, c := range h.clients {
-		if !c.greeted { // Its front has not been heard, and goes to the next host.
+		if !c.attached { // Its front has not been heard, and goes to the next host.
 			h.drop(c)
 			continue
 		}
@@ -586,19 +541,28 @@ func (h *host) part(v verdict) {
 	h.done = len(h.clients) == 0
 }
 
+// freePause is how long after a long message its memory is given back.
+const freePause = time.Second
+
+// freeSoon has the memory of a long message given back, once no more of them come.
+func (h *host) freeSoon() { h.freeAt = time.Now().Add(freePause) }
+
 // count follows the number of clients.
 func (h *host) count(by int) {
 	h.attached += by
 	h.lingerAt = time.Time{}
 	if h.attached == 0 && !h.ending {
-		h.lingerAt = h.leftAt.Add(h.o.Linger)
+		h.lingerAt = time.Now()
+		if !h.leftAt.IsZero() {
+			h.lingerAt = h.leftAt.Add(h.o.Linger)
+		}
 		// A later session would wait for the answer that this one has not waited for, and the server may hang. Nor is there
-		// anybody to wait for if the server has roots, can tell no session apart any more, or was not started.
-		if h.mux.Greeting() || h.mux.Taken() || h.mux.Spent() || h.server.pid == 0 {
+		// anybody to wait for if the server has roots, or was not started.
+		if h.mux.Initializing() || h.mux.Closed() || h.server.pid == 0 {
 			h.lingerAt = time.Now()
 		}
 	}
-	if h.tellAt.IsZero() && !h.ending {
+	if h.tellAt.IsZero() && !h.ending && !h.unlisted {
 		h.tellAt = time.Now().Add(tellPause)
 	}
 	h.done = h.done || h.parting != nil && h.attached == 0
@@ -607,17 +571,14 @@ func (h *host) count(by int) {
 // tell writes the list of sessions for ps.
 func (h *host) tell() {
 	h.tellAt = time.Time{}
-	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Parts: maps.Clone(h.parts), Sessions: []session.Attached{}}
-	if s.Parts != nil {
-		s.Parts["handshake"] = className(h.mux.Class())
-	}
+	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Parts: h.parts, Sessions: []session.Attached{}}
 	for _, c := range h.clients {
-		if c.greeted {
+		if c.attached {
 			s.Sessions = append(s.Sessions, session.Attached{ID: c.hello.Session, Gateway: c.hello.Gateway})
 		}
 	}
-	if errors.Is(h.place.Tell(s), unix.ENOENT) { // The directory was removed: no session finds us any more.
-		h.o.Linger = 0
+	if errors.Is(h.place.Tell(s), unix.ENOENT) {
+		h.unlisted, h.o.Linger = true, 0
 		h.count(0)
 	}
 }

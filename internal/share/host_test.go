@@ -28,7 +28,7 @@ const (
 func newHost(t *testing.T) *host {
 	t.Helper()
 	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, closing: map[*client]bool{}, mux: mux.New(mux.Limits{})}
-	h.o.MaxMessage = mcp.DefaultMax
+	h.longest = mcp.DefaultMax
 	h.server.forget()
 	h.server.pid = 1 << 30 // no process has that number
 	dir, err := session.Open(os.Getuid(), t.TempDir())
@@ -37,7 +37,6 @@ func newHost(t *testing.T) *host {
 	}
 	t.Cleanup(dir.Close)
 	h.place, h.listener = dir.Place("k"), -1
-	h.sibling = func(class string) session.Place { return dir.Place("k-" + className(class)) }
 	if h.lock, err = h.place.Lock(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +96,7 @@ func TestPart(t *testing.T) {
 		h.o.EOFGrace = time.Hour
 		idle, busy := connect(t, h), connect(t, h)
 		for _, c := range []*client{idle, busy} {
-			h.greet(c)
+			h.takeHello(c)
 		}
 		silent := connect(t, h)
 		pipe := fdPair(t)
@@ -208,7 +207,7 @@ func closeHeldBack(t *testing.T, input string, byServer bool) (h *host, c *clien
 	h.o.EOFGrace = time.Hour
 	theirs, ours, end := inputs[input](t)
 	c = connectInput(t, h, ours)
-	h.greet(c)
+	h.takeHello(c)
 	h.tellAt = time.Time{}
 	serverIn := fdPair(t)
 	h.server.in = must(t)(unix.Dup(serverIn[1]))
@@ -288,11 +287,11 @@ func TestLongWaitsEnd(t *testing.T) {
 // A server whose first message is too long is not said to have been silent.
 func TestFirstMessageTooLong(t *testing.T) {
 	h := newHost(t)
-	h.o.MaxMessage = 10
+	h.longest = 10
 	h.server.buf = make([]byte, 11)
 	h.serverLines()
 	h.onServerEnd(143)
-	if h.parting == nil || !strings.Contains(h.parting.Why, "--max-message") {
+	if h.parting == nil || !strings.Contains(h.parting.Why, "a message of more than") {
 		t.Errorf("%+v", h.parting)
 	}
 }
@@ -312,7 +311,7 @@ func TestEndedServerIsNotSignalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHost(t)
-	h.o.MaxMessage = 10
+	h.longest = 10
 	var out [2]int
 	if err := unix.Pipe2(out[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		t.Fatal(err)
@@ -419,7 +418,7 @@ func TestServerThatAsksAndDoesNotRead(t *testing.T) {
 				t.Fatalf("%d bytes wait for the server", h.server.size)
 			}
 			unread := queued(h.server.out)
-			h.throttle(time.Now())
+			h.throttledUntil = time.Now().Add(throttleTime)
 			got := make([]byte, 64<<10)
 			drain := func() {
 				for h.server.size > 0 {
@@ -475,7 +474,7 @@ func TestServerEndBesideAWriter(t *testing.T) {
 	case <-time.After(testkit.Patience):
 		t.Fatal("it is read without an end")
 	}
-	if strings.Contains(h.parting.Why, "--max-message") {
+	if strings.Contains(h.parting.Why, "a message of more than") {
 		t.Errorf("standard output is read without an end: %s", h.parting.Why)
 	}
 	if n := queued(errs[0]); n != len("a last word") {
@@ -487,15 +486,12 @@ func TestServerEndBesideAWriter(t *testing.T) {
 func TestLastWordsOfTheServer(t *testing.T) {
 	h := newHost(t)
 	c := connect(t, h)
-	h.greet(c)
+	h.takeHello(c)
 	_, stdout := pipeServer(t, h)
 	if _, err := unix.FcntlInt(uintptr(stdout), unix.F_SETPIPE_SZ, 4*serverRead); err != nil {
 		t.Fatal(err)
 	}
-	_, err := h.mux.FromClient(c.id, []byte(helloLine))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.mux.FromClient(c.id, []byte(helloLine))
 	h.mux.FromServer([]byte(welcomeLine))
 	const count = 3 * serverRead / len(lastLine)
 	must(t)(unix.Write(stdout, []byte(strings.Repeat(lastLine, count))))

@@ -3,7 +3,9 @@ package share
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 
+	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/session"
 )
 
@@ -48,7 +50,16 @@ func (p part) appendTo(b []byte) []byte {
 	return b
 }
 
-// className shortens a class for the name of a place. Where two classes get one name, the host sends away what does not fit.
-func className(class string) string {
-	return digest([16]byte{}, []byte(class))[:8]
+// handshake is what a client's first line says of its handshake: how it begins, with which protocol version and capabilities. From
+// 2026-07-28 on each request says so, and there is no handshake, but a client may ask for it first (server/discover).
+func handshake(first []byte) part {
+	says := func(path ...string) string { return mcp.Canonical(mcp.ValueAt(first, path...)) }
+	words := []string{mcp.MethodInitialize, says("params", "protocolVersion"), says("params", "capabilities")}
+	if says("method") != strconv.Quote(mcp.MethodInitialize) {
+		words = []string{"", says("params", "_meta", mcp.MetaVersion), says("params", "_meta", mcp.MetaCapabilities)}
+		if words[1] != "" && says("method") == strconv.Quote(mcp.MethodDiscover) {
+			words[0] = mcp.MethodDiscover
+		}
+	}
+	return part{"handshake", words}
 }

@@ -14,25 +14,15 @@ type Options struct {
 	Words   []string
 	// Linger is how long the server lives after the last session has left, 0 or more.
 	Linger time.Duration
-	// Max is how many sessions a server has at most; 0 means as many as there are descriptors for.
-	Max int
-	// MaxMessage bounds a message, in bytes.
-	MaxMessage int64
 	// EOFGrace is how long a session that has closed its standard input waits for its answers. EndLimit is how long the
 	// end of the server may take.
 	EOFGrace, EndLimit time.Duration
 	// Guard says that lines of the server which are no messages go to standard error of the first session. KeepStderr says that
 	// the last line of the server's standard error is in the errors for lost calls.
 	Guard, KeepStderr bool
-	// Scope is the value of --share-scope, and Asks of --share-asks.
-	Scope, Asks string
+	// Scope is the value of --share-scope.
+	Scope string
 }
-
-// The values of --share-asks: a request of the server goes where it certainly belongs, or to the session with the only open call.
-const (
-	AsksCertain = "certain"
-	AsksInCall  = "in-call"
-)
 
 // CannotError says why a session cannot share a server here.
 type CannotError struct{ why error }

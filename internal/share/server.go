@@ -222,6 +222,7 @@ func (h *host) readServer() int {
 	case err == unix.EAGAIN, err == unix.EINTR:
 		return 0
 	case err != nil, n == 0:
+		h.lastLine()
 		h.shut(&s.out)
 		// Whatever the server still does, no answer can come any more: it is to end.
 		h.stopWriting()
@@ -230,6 +231,14 @@ func (h *host) readServer() int {
 	s.buf = s.buf[:len(s.buf)+n]
 	h.serverLines()
 	return n
+}
+
+// lastLine passes on what the server has written without an end of line.
+func (h *host) lastLine() {
+	if s := &h.server; len(s.buf) > 0 {
+		s.buf = append(s.buf, '\n')
+		h.serverLines()
+	}
 }
 
 func (h *host) serverLines() {
@@ -252,9 +261,10 @@ func (h *host) serverLines() {
 	s.buf = s.buf[:copy(s.buf, b)]
 	if len(s.buf) == 0 && cap(s.buf) > 16*serverRead {
 		s.buf = nil
+		h.freeSoon()
 	}
-	if int64(len(s.buf)) > h.o.MaxMessage {
-		h.endServer(fmt.Sprintf("the server wrote a message of more than %d bytes (--max-message)", h.o.MaxMessage))
+	if int64(len(s.buf)) > h.longest {
+		h.endServer(fmt.Sprintf("the server wrote a message of more than %d bytes", h.longest))
 	}
 }
 
@@ -336,6 +346,7 @@ func (h *host) onServerEnd(code int) {
 	for left, n := queued(s.out), 1; left > 0 && n > 0; left -= n {
 		n = h.readServer()
 	}
+	h.lastLine()
 	for left, n := queued(s.err), 1; left > 0 && n > 0; left -= n {
 		n = h.readServerErr()
 	}

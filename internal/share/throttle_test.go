@@ -2,27 +2,35 @@ package share
 
 import (
 	"testing"
+	"time"
 
 	"mcp-tether/internal/mcp/mux"
 )
 
-// While the server is held back, the host waits for a client that reads, and only one that does not read goes. Seen to
-// fail where the slowest goes in any case: beside many busy processes, that was a client that read.
-func TestThrottleSparesReaders(t *testing.T) {
-	const waiting = outputBudget * 3 / 4
-	for what, c := range map[string]struct {
-		clients map[mux.Client]*client
-		goes    mux.Client // none is 0
-	}{
-		"alone and slow":       {map[mux.Client]*client{1: {output: output{queued: waiting, moved: leastMoved}}}, 0},
-		"alone and still":      {map[mux.Client]*client{1: {output: output{queued: waiting, moved: leastMoved - 1}}}, 1},
-		"one of two is still":  {map[mux.Client]*client{1: {output: output{queued: waiting / 2, moved: leastMoved}}, 2: {output: output{queued: waiting / 2}}}, 2},
-		"nothing waits for it": {map[mux.Client]*client{1: {output: output{queued: waiting, moved: leastMoved}}, 2: {}}, 0},
-		"the stillest goes":    {map[mux.Client]*client{1: {output: output{queued: waiting / 2, moved: 2}}, 2: {output: output{queued: waiting / 2, moved: 1}}}, 2},
-	} {
-		h := &host{queued: waiting, clients: c.clients}
-		if got := h.stalledClient(); got != c.clients[c.goes] {
-			t.Errorf("%s: %+v goes, want client %d", what, got, c.goes)
-		}
+// Over the budget the client for which most waits ends, and not before the others have had their time to read. Seen to go on for
+// ever where nobody ends.
+func TestThrottle(t *testing.T) {
+	h := newHost(t)
+	still, reader := connect(t, h), connect(t, h)
+	h.takeHello(still)
+	h.takeHello(reader)
+	const waiting = outputBudget + 64<<20 + 1
+	big := mux.Out{Line: make([]byte, waiting*2/3)}
+	h.deliver([]mux.Out{{To: still.id, Line: big.Line}, {To: reader.id, Line: big.Line[:waiting-len(big.Line)]}})
+	now := time.Now()
+	if h.throttledUntil.IsZero() {
+		t.Fatal("the server is not held back")
+	}
+	h.unthrottle(now)
+	if h.clients[still.id] == nil {
+		t.Error("nobody has had the time to read")
+	}
+	h.unthrottle(now.Add(2 * throttleTime))
+	if h.clients[still.id] != nil || h.clients[reader.id] == nil {
+		t.Errorf("the one that has read nothing is there: %t; the other: %t", h.clients[still.id] != nil, h.clients[reader.id] != nil)
+	}
+	h.queued = outputBudget / 2
+	if h.unthrottle(now); !h.throttledUntil.IsZero() {
+		t.Error("the server is held back for ever")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// hello is what a front says first, with its streams. It says nothing else.
+// hello is what a front says first, with its streams.
 type hello struct {
 	// Session is the front, as it knows itself, and Gateway the process that started it.
 	Session proc.ID `json:"session"`
@@ -19,13 +19,16 @@ type hello struct {
 	Parts map[string]string `json:"parts"`
 }
 
+// farewell is the only other word of a front. One that ends says nothing.
+type farewell struct {
+	// Asleep says that its server may sleep: it has been idle for long enough.
+	Asleep bool `json:"asleep"`
+}
+
 // verdict is the only message of a host to a front: its session is refused, or over, or needs another host.
 type verdict struct {
 	Next next   `json:"next,omitempty"`
 	Why  string `json:"why,omitempty"`
-	// Class names what the session has in common with those of the other host, where Next is nextOther. What the client has
-	// said and the host has not acted upon comes along in a file.
-	Class string `json:"class,omitempty"`
 	// Code is the exit code of a session that is over, or of the server that has ended.
 	Code int `json:"code"`
 }
@@ -34,10 +37,9 @@ type verdict struct {
 type next string
 
 const (
-	nextOver  next = ""      // nowhere
-	nextFull  next = "full"  // at the host of the next slot
-	nextOther next = "other" // at the host of its class
-	nextAnew  next = "anew"  // with the next server: this one has ended
+	nextOver next = ""     // nowhere
+	nextFull next = "full" // at the host of the next slot
+	nextAnew next = "anew" // with the next server: this one has ended
 )
 
 // The descriptors of a hello, in order.
@@ -75,39 +77,6 @@ func send(fd int, message any, fds ...int) error {
 		rights = unix.UnixRights(fds...)
 	}
 	return unix.Sendmsg(fd, b, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
-}
-
-// noteDown writes bytes of any number to a file without a name, which can be sent.
-func noteDown(b []byte) (fd int, err error) {
-	if fd, err = unix.MemfdCreate("unread", unix.MFD_CLOEXEC); err != nil {
-		return -1, err
-	}
-	for len(b) > 0 {
-		n, err := unix.Write(fd, b)
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			_ = unix.Close(fd)
-			return -1, err
-		}
-		b = b[max(n, 0):]
-	}
-	return fd, nil
-}
-
-// readNote reads such a file from its beginning.
-func readNote(fd int) []byte {
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil {
-		return nil
-	}
-	b := make([]byte, st.Size)
-	for read := 0; read < len(b); {
-		n, err := unix.Pread(fd, b[read:], int64(read))
-		if n <= 0 && !errors.Is(err, unix.EINTR) {
-			return b[:read]
-		}
-		read += max(n, 0)
-	}
-	return b
 }
 
 // receive reads one message. The caller owns the descriptors that came with it; they are close-on-exec. The error is

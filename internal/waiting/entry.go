@@ -125,7 +125,7 @@ func mayHaveFront() bool {
 		for at++; char(at) == '-'; at++ {
 		}
 		if starts(at, "share") || starts(at, "lazy") || starts(at, "hibernate") || starts(at, "on-crash") ||
-			starts(at, "stdout-guard") || starts(at, "keep-stderr") {
+			starts(at, "stdout-guard") || starts(at, "keep-stderr") || starts(at, "restart-on") {
 			return true
 		}
 	}
@@ -141,7 +141,7 @@ func mayHaveFront() bool {
 //go:norace
 func isFrontVariable(at uintptr) bool {
 	return starts(at, "SHARE=") || starts(at, "LAZY=") || starts(at, "HIBERNATE=") || starts(at, "ON_CRASH=") ||
-		starts(at, "STDOUT_GUARD=") || starts(at, "KEEP_STDERR=")
+		starts(at, "STDOUT_GUARD=") || starts(at, "KEEP_STDERR=") || starts(at, "RESTART_ON=")
 }
 
 // fail says why nothing was started, and ends the process.

@@ -69,7 +69,7 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 	const unknown = "the task that this request is about is of none of them"
 	if related := at(msg.Raw, "params", "_meta", mcp.MetaTask, "taskId"); related.to > 0 {
-		if t := m.tasks.known[textOf(msg.Raw, related)]; t != nil && t.client != nil {
+		if t := m.tasks.known[textOf(msg.Raw, related)]; t != nil {
 			return t.client, ""
 		}
 		return nil, unknown
@@ -83,62 +83,17 @@ func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 	return m.only()
 }
 
-// only is the client that all is for which names none: the only one that the server has ever had. Otherwise it is the one whose
-// call is being served, but background work of another one's call could ask in the meantime: that counts with AsksInCall alone.
+// only is the client that all is for which names none: the only one that the server has ever had. An open call is no
+// certainty, because background work of another one's call asks as well.
 func (m *Mux) only() (c *client, why string) {
 	if c = m.clients[m.sole]; c != nil {
 		return c, ""
 	}
-	if !m.AsksInCall {
-		return nil, "this request names no task, so it is not known which one it is for"
-	}
-	return m.served()
+	return nil, "this request names no task, so it is not known which one it is for"
 }
 
-// served is the one client whose call is being served; nil, and why, if that is not certain.
-func (m *Mux) served() (c *client, why string) {
-	if m.spent {
-		return nil, "a call of one that has left may still run, so it is not known which one this request is for"
-	}
-	for _, other := range m.order {
-		if !other.mayBeServed() {
-			continue
-		}
-		if c != nil {
-			return nil, "calls of several are open, so it is not known which one this request is for"
-		}
-		c = other
-	}
-	if c == nil {
-		return nil, "no call is open, so it is not known which one this request is for"
-	}
-	return c, ""
-}
-
-// mayBeServed reports whether a call of the client may run. Most servers never answer one that was cancelled.
-func (c *client) mayBeServed() bool {
-	for _, k := range c.calls {
-		for ; k != nil; k = k.next {
-			if k.sent && k.mayAsk() {
-				return true
-			}
-		}
-	}
-	return c.cancelled
-}
-
-// mayAsk reports whether the server may make a request within a call. A ping asks nothing, nor does a subscription (2026-07-28
-// has no requests of the server at all).
-func (k *call) mayAsk() bool { return k.method != mcp.MethodListen && k.method != mcp.MethodPing }
-
-// Spent reports whether the server's requests can be told apart no more, because a call of a client that has left may still
-// run. A server that only asks within a call is of use to no new client then.
-func (m *Mux) Spent() bool { return m.spent && m.AsksInCall }
-
-// alone reports whether the server has known no other client, and none waits to use it.
-func (m *Mux) alone(c *client) bool {
-	return m.sole == c.id && len(m.handshake.waiting) == 0 && !m.knowsOthers(c)
-}
+// alone reports whether the server has known no other client, and none is there to use it.
+func (m *Mux) alone(c *client) bool { return m.sole == c.id && len(m.order) == 1 }
 
 // clientAnswers takes a client's answer to a request of the server.
 func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
@@ -147,12 +102,6 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 		return
 	}
 	m.forget(a)
-	var top [4]span
-	unreadable := pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "result", "error", "method"}, top[:]) != nil
-	if unreadable {
-		m.toServerFrom(c, errorLine(a.id, codeInternal, "the answer of the client cannot be read"))
-		return
-	}
 	if a.mayTask {
 		m.tasks.ofClient(c, clientTask, textOf(msg.Raw, at(msg.Raw, "result", "task", "taskId")))
 	}

@@ -22,14 +22,13 @@ type call struct {
 	method         string
 	// target is the uri of a subscription or the id of a task.
 	target string
-	// level is the log level that it asks for, want the one that the server is asked for.
-	level, want int
+	// level is the log level that it names in _meta; 0: none.
+	level int
 	// line waits for the server, or for another call.
 	line []byte
 	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
 	own, sent, modern, mayTask bool
 
-	batch *batch
 	// next is another call with the same id at the client.
 	next *call
 }
@@ -62,70 +61,50 @@ func target(method string) string {
 	return "task"
 }
 
-// parse finds what the mux must know or change. An error names the member that another reader might read in another
-// way.
-func parse(msg mcp.Message) (request, error) {
-	r := request{msg: msg}
-	var top [5]span
-	if err := pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "method", "params", "result", "error"}, top[:]); err != nil {
-		return r, err
-	}
-	if top[3].to > 0 || top[4].to > 0 {
-		return r, &ambiguousError{"method"}
-	}
-	r.params = top[2]
+// parse finds what the mux must know or change.
+func parse(msg mcp.Message) request {
+	r := request{msg: msg, params: at(msg.Raw, "params")}
 	var params [2]span
-	if err := pick(msg.Raw, r.params, []string{"_meta", target(msg.Method)}, params[:]); err != nil {
-		return r, err
-	}
+	pick(msg.Raw, r.params, []string{"_meta", target(msg.Method)}, params[:])
 	r.meta, r.target = params[0], params[1]
 	var meta [3]span
-	err := pick(msg.Raw, r.meta, []string{"progressToken", mcp.MetaVersion, mcp.MetaLogLevel}, meta[:])
+	pick(msg.Raw, r.meta, []string{"progressToken", mcp.MetaVersion, mcp.MetaLogLevel}, meta[:])
 	r.token, r.version, r.level = meta[0], meta[1], meta[2]
-	return r, err
+	return r
 }
 
 // clientAsks takes a request of a client.
-func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
+func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	from, to := msg.IDSpan()
 	id := string(msg.Raw[from:to])
-	r, err := parse(msg)
+	r := parse(msg)
 	switch {
 	case msg.ID == mcp.IDNull:
-		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null", b)
-	case err != nil:
-		m.refuse(c, id, codeInvalid, err.Error(), b)
+		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null")
 	case len(msg.Raw) > mcp.DefaultKeep && (&call{method: msg.Method}).changesState():
 		// The session's front could not tell the next server of it, and would end with this one.
-		m.refuse(c, id, codeInvalid, "too large to be repeated to another server", b)
+		m.refuse(c, id, codeInvalid, "too large to be repeated to another server")
 	case c.open >= m.limits.Open:
-		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open), b)
+		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open))
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
-		m.refuse(c, id, codeInvalid, "a notification must not have an id", b)
-	case c.words+len(id)+len(msg.Method)+r.token.size()+r.target.size() > m.limits.Words && !c.onlyReleases(r):
-		m.refuse(c, id, codeInternal, "the ids of what is open are too long", b)
+		m.refuse(c, id, codeInvalid, "a notification must not have an id")
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
-		m.refuse(c, id, codeInternal, "too much waits for the server", b)
+		m.refuse(c, id, codeInternal, "too much waits for the server")
 	default:
-		return m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, batch: b})
+		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method})
 	}
-	return nil
-}
-
-// onlyReleases reports whether a request can only reduce what is kept.
-func (c *client) onlyReleases(r request) bool {
-	return r.msg.Method == mcp.MethodUnsubscribe && c.uris[textOf(r.msg.Raw, r.target)]
 }
 
 // ask sorts a request by what must be done about it.
-func (m *Mux) ask(c *client, r request, k *call) error {
+func (m *Mux) ask(c *client, r request, k *call) {
 	k.modern = textOf(r.msg.Raw, r.version) != ""
 	if k.method == mcp.MethodInitialize && c.hasBegun() {
-		m.refuse(c, k.id, codeInvalid, "this client has begun its handshake already", k.batch)
-		return nil
+		m.refuse(c, k.id, codeInvalid, "this client has begun its handshake already")
+		return
 	}
-	if reason := m.misfit(r, k); reason != "" {
-		return &MisfitError{reason, classOf(r.msg)}
+	if why := m.mixes(r, k); why != "" {
+		m.refuse(c, k.id, codeInvalid, why)
+		return
 	}
 	if !c.modern && k.modern && k.method != mcp.MethodDiscover {
 		c.modern = true
@@ -138,10 +117,6 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 		k.token = string(r.token.of(r.msg.Raw))
 	}
 	k.mayTask = k.target == "" && m.mayTask(r)
-	if k.mayTask && m.tasks.full(c, m.limits.Kept) {
-		m.refuse(c, k.id, codeInternal, fmt.Sprintf("%d tasks are running already", c.tasks), k.batch)
-		return nil
-	}
 	switch k.method {
 	case mcp.MethodInitialize:
 		m.initialize(r, k)
@@ -151,15 +126,14 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 		m.subscribe(c, r, k)
 	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate:
 		if !m.tasks.owns(c, k.target) {
-			m.refuse(c, k.id, codeParams, "task not found", k.batch)
-			return nil
+			m.refuse(c, k.id, codeParams, "task not found")
+			return
 		}
 		fallthrough
 	default:
 		m.open(k)
 		m.send(k, m.line(r, k, edit{}))
 	}
-	return nil
 }
 
 // open gives a call its number and counts it.
@@ -173,15 +147,8 @@ func (m *Mux) open(k *call) {
 	}
 	k.next = c.calls[k.key]
 	c.calls[k.key] = k
-	c.words += k.words()
 	c.open++
-	if k.batch != nil {
-		k.batch.waiting++
-	}
 }
-
-// words is what a call counts towards Limits.Words.
-func (k *call) words() int { return len(k.id) + len(k.method) + len(k.token) + len(k.target) }
 
 // line is a request of a client as the server is to see it, with another edit where the method needs one.
 func (m *Mux) line(r request, k *call, other edit) []byte {
@@ -232,17 +199,10 @@ func (m *Mux) sendNow(k *call, line []byte) {
 	if k.client != nil {
 		m.noteKnown(k.client)
 	}
-	switch k.method {
-	case mcp.MethodInitialize:
+	if k.method == mcp.MethodInitialize {
 		m.handshake.phase = phaseAsked
-	case mcp.MethodSetLevel:
-		m.logs.sent = k.want
-	case mcp.MethodUnsubscribe:
-		if w := m.watched[k.target]; w != nil {
-			w.on = false
-		}
 	}
-	out := Out{To: Server, Line: line, Ordered: k.client == nil || k.method == mcp.MethodInitialize || k.method == mcp.MethodSetLevel}
+	out := Out{To: Server, Line: line, Ordered: k.client == nil || k.changesState()}
 	if k.client != nil {
 		out.From = k.client.id
 	}
@@ -270,12 +230,6 @@ func (m *Mux) unhold(k *call) {
 	if i := slices.Index(h.waiting, k); i >= 0 {
 		h.waiting = without(h.waiting, i)
 		return
-	}
-	if w := m.watched[k.target]; w != nil && k.changesState() {
-		if i := slices.Index(w.queue, k); i >= 0 {
-			w.queue = without(w.queue, i)
-			return
-		}
 	}
 	const few = 64
 	if m.dropped++; m.dropped > few && m.dropped > len(m.held)/2 {
@@ -311,8 +265,8 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 		m.initialized(k, msg)
 	case k.method == mcp.MethodSetLevel:
 		m.levelSet(k, msg)
-	case k.method == mcp.MethodSubscribe, k.method == mcp.MethodUnsubscribe:
-		m.watchAnswered(k, msg)
+	case k.method == mcp.MethodSubscribe:
+		m.subscribed(k, msg)
 	case k.method == mcp.MethodTasksList && !msg.IsError:
 		m.deliver(k, msg, m.ownTasks(k, msg))
 	case k.method == mcp.MethodListen && !msg.IsError:
@@ -345,12 +299,7 @@ func (m *Mux) deliver(k *call, msg mcp.Message, other edit) {
 
 // answer gives a line to the client of a call that is closed.
 func (m *Mux) answer(k *call, line []byte) {
-	switch {
-	case k.client == nil:
-	case k.batch != nil:
-		k.batch.waiting--
-		m.addTo(k.batch, line)
-	default:
+	if k.client != nil {
 		m.toClient(k.client, line)
 	}
 }
@@ -364,7 +313,6 @@ func (m *Mux) close(k *call) {
 		return
 	}
 	k.unlink()
-	c.words -= k.words()
 	c.open--
 }
 
@@ -384,17 +332,9 @@ func (k *call) unlink() {
 	}
 }
 
-// reply answers a request that is not a call: the mux knows the answer itself.
-func (m *Mux) reply(c *client, line []byte, b *batch) {
-	if b != nil {
-		m.addTo(b, line)
-		return
-	}
-	m.toClient(c, line)
-}
-
-func (m *Mux) refuse(c *client, id string, code int, message string, b *batch) {
-	m.reply(c, errorLine(id, code, message), b)
+// refuse answers a request that is not passed on.
+func (m *Mux) refuse(c *client, id string, code int, message string) {
+	m.toClient(c, errorLine(id, code, message))
 }
 
 // cancel takes a client's notice that it no longer wants an answer: none reaches it. A request that changes what the server
@@ -404,15 +344,10 @@ func (m *Mux) cancel(c *client, r request) {
 	if k == nil || k.changesState() {
 		return
 	}
-	if k.batch != nil {
-		k.batch.waiting--
-		m.flush(k.batch)
-	}
 	if !k.sent {
 		m.drop(k)
 		return
 	}
-	c.cancelled = c.cancelled || k.mayAsk()
 	m.toServerFrom(c, splice(r.msg.Raw, edit{r.target, strconv.FormatInt(k.n, 10)}))
 	m.close(k)
 }
@@ -421,6 +356,12 @@ func (m *Mux) cancel(c *client, r request) {
 func (k *call) changesState() bool {
 	return k.method == mcp.MethodSubscribe || k.method == mcp.MethodUnsubscribe || k.method == mcp.MethodSetLevel ||
 		k.method == mcp.MethodInitialize
+}
+
+// staysOn reports whether a call goes on when its client has left: what the server was sent after it counts on it, or it is a
+// handshake under way.
+func (k *call) staysOn() bool {
+	return k.changesState() && (k.sent || k.method != mcp.MethodInitialize)
 }
 
 // abandonCalls ends the calls of a client that has left.
@@ -434,16 +375,16 @@ func (m *Mux) abandonCalls(c *client) {
 	byNumber(calls)
 	// What waits goes first, the newest before what it waits for: no call of this client may get its turn meanwhile.
 	for _, k := range slices.Backward(calls) {
-		if !k.sent {
+		if !k.sent && !k.staysOn() {
 			m.drop(k)
 		}
 	}
 	for _, k := range calls {
-		if !k.sent {
+		switch {
+		case k.staysOn():
+			k.client, k.next = nil, nil
 			continue
-		}
-		if k.changesState() { // Its answer is still to be heard.
-			k.client, k.next, k.batch = nil, nil, nil
+		case !k.sent:
 			continue
 		}
 		m.toServerFrom(c, append(mcp.Cancelled(strconv.FormatInt(k.n, 10), "the client has left"), '\n'))
@@ -455,13 +396,9 @@ func (m *Mux) abandonCalls(c *client) {
 func (m *Mux) drop(k *call) {
 	first := k.method == mcp.MethodInitialize && !slices.Contains(m.handshake.waiting, k)
 	m.close(k)
-	m.levelDone(k)
-	switch {
-	case first:
+	if first {
 		m.handshake.params = nil
 		m.nextHandshake()
-	case k.changesState() && k.target != "":
-		m.watchDropped(k)
 	}
 }
 
@@ -471,7 +408,7 @@ func byNumber(calls []*call) {
 
 // askOwn sends a request of the mux's own.
 func (m *Mux) askOwn(method, target string, params string) {
-	k := &call{own: true, method: method, target: target, want: m.logs.sent}
+	k := &call{own: true, method: method, target: target}
 	m.open(k)
-	m.sendNow(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", k.n, method, params))
+	m.send(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", k.n, method, params))
 }

@@ -5,11 +5,10 @@
 // Requests of clients get ids and progress tokens of the mux's own, so those of two clients never meet. What comes back
 // under such an id goes to the client that asked, and to no other. What a server keeps for its one client is kept here
 // for each: the log level, subscriptions, tasks. The first client's handshake is the server's. A later client that asks
-// for the same is answered from its result; any other is a misfit.
+// for the same is answered from its result; any other gets an error, so let only clients share that begin alike.
 //
 // A request of the server goes to the client whose task it names, or to the only client that the server has ever had. Otherwise
-// the server gets an error, because it may come from background work of anybody's call. With AsksInCall it goes to the one client
-// whose call is being served.
+// the server gets an error, because it may come from background work of anybody's call.
 //
 // Up to 2025-11-25 there is one handshake for the life of the server's process; from 2026-07-28 on there is none. An
 // initialize binds a server that supports both for the life of its process (2026-07-28, basic/versioning). So one

@@ -49,21 +49,17 @@ func FuzzFromClient(f *testing.F) {
 		}
 		m := twoClients(t)
 		in := bytes.Clone(line)
-		outs, err := m.FromClient(1, line)
+		outs := m.FromClient(1, line)
 		if !bytes.Equal(in, line) {
 			t.Fatal("the input was changed")
-		}
-		if err != nil {
-			m.Detach(1)
 		}
 		checkLines(t, line, outs)
 		for _, o := range outs {
 			if o.To == 2 {
 				t.Fatalf("%q says %q to another", line, o.Line)
 			}
-			var msg struct{ ID, Params json.RawMessage }
-			// Readers differ in which of two members they take, so there must be one.
-			if o.To == Server && json.Unmarshal(o.Line, &msg) == nil && (string(msg.ID) == "3" || string(msg.ID) == "5") {
+			var msg map[string]json.RawMessage // The case of names counts, unlike in a struct.
+			if o.To == Server && json.Unmarshal(o.Line, &msg) == nil && (string(msg["id"]) == "3" || string(msg["id"]) == "5") {
 				t.Fatalf("%q became %q", line, o.Line)
 			}
 		}

@@ -36,41 +36,39 @@ type handshake struct {
 	modern bool
 }
 
-// Greeting reports whether the server has been sent initialize, and has not answered.
-func (m *Mux) Greeting() bool { return m.handshake.phase == phaseAsked }
+// Initializing reports whether the server has been sent initialize, and has not answered.
+func (m *Mux) Initializing() bool { return m.handshake.phase == phaseAsked }
 
-// Taken reports whether the server works with the roots of a client. It serves no other one then: all that could share it have
-// roots as well.
-func (m *Mux) Taken() bool {
+// Closed reports whether the server must get no other client, because it works with the roots of one: those that could share it
+// have roots as well.
+func (m *Mux) Closed() bool {
 	return m.handshake.roots && mcp.ValueAt(m.handshake.params, "capabilities", "roots") != nil
 }
 
-// misfit says why a request cannot be served by this server; "" if it can.
-func (m *Mux) misfit(r request, k *call) string {
+// mixes says why a request does not go with what the server was told by others; "" if it does. Clients that share a server begin
+// alike, so this is for one that goes on otherwise.
+func (m *Mux) mixes(r request, k *call) string {
 	h := &m.handshake
-	if k.method != mcp.MethodInitialize {
-		if k.modern && k.method != mcp.MethodDiscover && h.params != nil {
-			return "the server has begun with a handshake, and this client uses none"
-		}
-		return ""
-	}
 	switch {
-	case m.isModern(k.client):
-		return "the server serves clients without a handshake, and this client begins with one"
-	case h.params == nil:
-		return ""
+	case k.method != mcp.MethodInitialize:
+		if k.modern && k.method != mcp.MethodDiscover && h.params != nil {
+			return "this server has begun with a handshake, and this request needs none"
+		}
+	case h.modern:
+		return "this server serves clients without a handshake"
+	case h.params != nil && !sameHandshake(h.params, r.params.of(r.msg.Raw)):
+		return "this server has begun with another protocol version, or with other capabilities of its client"
 	}
-	return m.unlike(r.params.of(r.msg.Raw))
+	return ""
 }
 
-// isModern reports whether the server serves clients without a handshake, beside that one.
-func (m *Mux) isModern(beside *client) bool {
-	for _, c := range m.order {
-		if c.modern && c != beside {
-			return true
+func sameHandshake(before, now []byte) bool {
+	for _, key := range []string{"protocolVersion", "capabilities"} {
+		if !mcp.SameJSON(mcp.ValueAt(before, key), mcp.ValueAt(now, key)) {
+			return false
 		}
 	}
-	return m.handshake.modern
+	return true
 }
 
 // provesModern takes what only a server says that needs no handshake. Beside a handshake it proves nothing: clients may probe.
@@ -78,61 +76,6 @@ func (m *Mux) provesModern() {
 	if m.handshake.params == nil {
 		m.handshake.modern = true
 	}
-}
-
-// unlike says how a client differs from the first one; "" if the server cannot tell them apart.
-func (m *Mux) unlike(params []byte) string {
-	h := &m.handshake
-	for _, key := range []string{"protocolVersion", "capabilities"} {
-		before, now := mcp.ValueAt(h.params, key), mcp.ValueAt(params, key)
-		if !mcp.SameJSON(before, now) {
-			return fmt.Sprintf("another client began it with the %s %s, and this one has %s", key, mcp.Show(before, longestShown), mcp.Show(now, longestShown))
-		}
-	}
-	if m.Taken() { // This one has roots, too: their capabilities are the same.
-		return "the server works with the roots of another client"
-	}
-	return ""
-}
-
-// longestShown is for an error that a client reads.
-const longestShown = 200
-
-// modernClass is the class of all clients that use no handshake.
-const modernClass = "modern"
-
-// classOf is what the clients that may share a server have in common, by their first request: a handshake that the server cannot
-// tell from its own, or none.
-func classOf(first mcp.Message) string {
-	if first.Method != mcp.MethodInitialize {
-		return modernClass
-	}
-	return handshakeClass(at(first.Raw, "params").of(first.Raw))
-}
-
-func handshakeClass(params []byte) string {
-	return mcp.Canonical(mcp.ValueAt(params, "protocolVersion")) + " " + mcp.Canonical(mcp.ValueAt(params, "capabilities"))
-}
-
-// Class is the class of all clients that the server has, "" while that is open.
-func (m *Mux) Class() string {
-	switch {
-	case m.handshake.params != nil:
-		return handshakeClass(m.handshake.params)
-	case m.isModern(nil):
-		return modernClass
-	}
-	return ""
-}
-
-// ClassOf is the class of a client by a line of it, "" if that tells nothing of it.
-func (m *Mux) ClassOf(line []byte) string {
-	for _, msg := range m.read(line) {
-		if msg.Kind == mcp.Request && (msg.Method == mcp.MethodInitialize || msg.Method != mcp.MethodDiscover && saysVersion(msg)) {
-			return classOf(msg)
-		}
-	}
-	return ""
 }
 
 // hasBegun reports whether a client has a handshake, or has asked for one.
@@ -145,12 +88,12 @@ func (c *client) hasBegun() bool {
 	return c.met
 }
 
-// initialize takes the initialize request of a client that is no misfit.
+// initialize takes the initialize request of a client.
 func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake
 	params := r.params.of(r.msg.Raw)
 	if !json.Valid(params) { // Nothing could be compared.
-		m.refuse(k.client, k.id, codeParams, "the params of initialize cannot be read", k.batch)
+		m.refuse(k.client, k.id, codeParams, "the params of initialize cannot be read")
 		return
 	}
 	k.client.modern = false
@@ -201,9 +144,8 @@ func (m *Mux) initialized(k *call, msg mcp.Message) {
 	m.resumeCalls()
 }
 
-// resumeCalls lets calls go to the server, behind the subscriptions that they may count on.
+// resumeCalls lets calls go to the server.
 func (m *Mux) resumeCalls() {
-	m.watchAll()
 	m.sendHeld()
 	m.adjustLevel()
 }
@@ -262,14 +204,4 @@ func (m *Mux) toAll(line []byte) {
 			m.toClient(c, line)
 		}
 	}
-}
-
-// knowsOthers reports whether there is a client with a handshake beside that one.
-func (m *Mux) knowsOthers(beside *client) bool {
-	for _, c := range m.order {
-		if c.met && c != beside {
-			return true
-		}
-	}
-	return false
 }

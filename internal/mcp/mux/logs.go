@@ -22,98 +22,60 @@ func levelNumber(name string) int { return slices.Index(levels(), name) + 1 }
 type logs struct {
 	// sent is the level that was sent to the server last; 0: none.
 	sent int
-	// works says that a server has accepted a level.
+	// works says that the server has accepted a level.
 	works bool
 }
 
-// setLevel takes a client's wish. The server is asked for another level if it must send more or less than it does.
+// setLevel takes a client's wish. The server is asked for the lowest level that a client has asked for.
 func (m *Mux) setLevel(c *client, r request, k *call) {
+	m.open(k)
 	level := levelNumber(k.target)
 	if level == 0 { // The server will say what it thinks of it.
-		k.want = m.logs.sent
-		m.open(k)
 		m.send(k, m.line(r, k, edit{}))
 		return
 	}
-	before := c.level
 	c.level = level
-	want := m.wanted()
-	if c.wishes == 0 && m.logs.works && m.acceptsCalls() && want == m.logs.sent {
-		m.noteKnown(c)
-		m.reply(c, resultLine(k.id), k.batch)
-		return
-	}
-	c.level, c.wish = before, level
-	c.wishes++
-	k.level, k.want = level, want
-	m.open(k)
-	m.send(k, m.line(r, k, edit{r.target, string(mcp.Quote(levels()[want-1]))}))
+	m.logs.sent = m.lowest()
+	m.send(k, m.line(r, k, edit{r.target, string(mcp.Quote(levels()[m.logs.sent-1]))}))
 }
 
 // levelSet takes the server's answer.
 func (m *Mux) levelSet(k *call, msg mcp.Message) {
-	if msg.IsError {
+	if m.logs.works = !msg.IsError || m.logs.works && !k.own; msg.IsError {
 		m.logs.sent = 0
-		m.logs.works = m.logs.works && !k.own
-	} else {
-		m.logs.works = m.logs.works || k.level > 0 || k.own
-		if c := k.client; c != nil && k.level > 0 && k.n > c.levelOf {
-			c.level, c.levelOf = k.level, k.n
-		}
 	}
-	m.levelDone(k)
 	m.deliver(k, msg, edit{})
 	m.adjustLevel()
 }
 
-// levelDone takes a wish of a client from those that are open.
-func (m *Mux) levelDone(k *call) {
-	if c := k.client; c != nil && k.level > 0 && k.method == mcp.MethodSetLevel {
-		if c.wishes--; c.wishes == 0 {
-			c.wish = 0
-		}
-	}
-}
-
-// lowest is the most verbose level that a client has or is about to have; 0: none.
-func (c *client) lowest() int {
-	if c.level == 0 || c.wish > 0 && c.wish < c.level {
-		return c.wish
-	}
-	return c.level
-}
-
-// wanted is the most verbose level that a client is to get; 0 if none has asked for one.
-func (m *Mux) wanted() int {
-	want := 0
-	asked := slices.ContainsFunc(m.order, func(c *client) bool { return c.lowest() > 0 })
+// lowest is the lowest level that a client is to get; 0 if none has asked for one.
+func (m *Mux) lowest() int {
+	low := 0
+	asked := slices.ContainsFunc(m.order, func(c *client) bool { return c.level > 0 })
 	for _, c := range m.order {
-		level := c.lowest()
+		level := c.level
 		if level == 0 && c.met && asked {
 			level = standardLevel
 		}
-		if level > 0 && (want == 0 || level < want) {
-			want = level
+		if level > 0 && (low == 0 || level < low) {
+			low = level
 		}
 	}
-	return want
+	return low
 }
 
-// adjustLevel sets the server's level when it must send more or less than it does. When no client asks for a level any
-// more, the server goes back to standardLevel.
+// adjustLevel sets the server's level when clients have come or left. When none asks for a level any more, the server goes back
+// to standardLevel.
 func (m *Mux) adjustLevel() {
-	if !m.logs.works || !m.acceptsCalls() {
+	low := m.lowest()
+	if low == 0 && m.logs.sent > 0 {
+		low = standardLevel
+	}
+	if !m.logs.works || low == m.logs.sent {
 		return
 	}
-	want := m.wanted()
-	if want == 0 && m.logs.sent > 0 {
-		want = standardLevel
-	}
-	if want == m.logs.sent {
-		return
-	}
-	m.logs.sent = want
-	m.askOwn(mcp.MethodSetLevel, "", fmt.Sprintf(`{"level":%q}`, levels()[want-1]))
+	m.logs.sent = low
+	m.askOwn(mcp.MethodSetLevel, "", fmt.Sprintf(`{"level":%q}`, levels()[low-1]))
 }
 
 // log gives a log message to each client that wants its level. As long as the server knows of one client only, it is about no
@@ -137,12 +99,12 @@ func (m *Mux) wants(c *client, level int) bool {
 	switch {
 	case !c.met:
 		return c.listens(level)
-	case level == 0 || m.logs.sent == 0 && c.lowest() == 0:
+	case level == 0 || m.logs.sent == 0:
 		return true
-	case c.lowest() == 0:
+	case c.level == 0:
 		return level >= standardLevel
 	}
-	return level >= c.lowest()
+	return level >= c.level
 }
 
 // listens reports whether a call of a client asks for log messages of a level. A message does not say which call it is about

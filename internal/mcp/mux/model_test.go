@@ -2,7 +2,6 @@ package mux
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -52,7 +51,6 @@ type wire struct {
 // simCall is a request of a client: of whom, what it says of itself, and its token.
 type simCall struct {
 	mark, method, token, target string
-	batch                       int
 }
 
 type simClient struct {
@@ -60,14 +58,13 @@ type simClient struct {
 	asked, met, ready bool
 	roots             bool // has roots, and says so in its handshake
 	open              map[string]simCall
-	cancelled         bool
 	level             int
 	levels            int // setLevel requests that are open
 	subscribed        map[string]bool
-	pending           map[string]int // requests about a resource that are open
+	pending           map[string]int    // requests about a resource that are open
+	latest            map[string]string // the last such request, by its mark: answers may come in another order
 	tasks             map[string]bool
 	asks              map[string]string
-	batches           int
 }
 
 type simRequest struct {
@@ -101,14 +98,13 @@ type world struct {
 	next    Client
 	marks   int
 	tasks   int
-	replied map[string]bool // what the server has answered, by its mark
 	trace   []string
 	failed  string
 	modern  bool // no handshake
 	// asksRoots: the server asks for roots as soon as it is initialized, and again when they have changed.
 	asksRoots bool
-	// rootful is how many clients of four have roots.
-	rootful int
+	// rootful: the clients have roots. They all begin alike.
+	rootful bool
 	spoil   func(Out) []Out
 }
 
@@ -130,11 +126,7 @@ func spellings() []string {
 func uris() []string { return []string{"file:///a", "file:///b"} }
 
 // deliver takes what the mux says.
-func (w *world) deliver(outs []Out, err error) {
-	if err != nil {
-		w.fail("unexpected error: %v", err)
-		return
-	}
+func (w *world) deliver(outs []Out) {
 	// The lines stay as they are when the mux goes on, though the list does not.
 	outs = slices.Clone(outs)
 	if w.spoil != nil {
@@ -173,58 +165,34 @@ func (w *world) deliver(outs []Out, err error) {
 }
 
 func (w *world) hear(c *simClient, line []byte) {
-	if line[0] == '[' {
-		var parts []json.RawMessage
-		if json.Unmarshal(line, &parts) != nil || len(parts) == 0 {
-			w.fail("bad batch %s", line)
-		}
-		batch := 0
-		for _, part := range parts {
-			if b := w.hearOne(c, part); batch == 0 || b == batch {
-				batch = b
-			} else {
-				w.fail("batches are mixed: %s", line)
-			}
-		}
-		return
-	}
-	if w.hearOne(c, line) != 0 {
-		w.fail("an element of a batch came alone: %s", line)
-	}
-}
-
-// hearOne gives the number of the batch that the answer belongs to.
-func (w *world) hearOne(c *simClient, line []byte) (batch int) {
 	var msg wire
 	if err := json.Unmarshal(line, &msg); err != nil {
 		w.fail("client %d: %v: %s", c.id, err, line)
-		return 0
+		return
 	}
 	switch {
 	case msg.Method == "" && string(msg.ID) == "null":
 	case msg.Method == "":
-		return w.answered(c, msg)
+		w.answered(c, msg)
 	case msg.ID != nil:
 		w.askedOf(c, msg)
 	default:
 		w.told(c, msg)
 	}
-	return 0
 }
 
-func (w *world) answered(c *simClient, msg wire) (batch int) {
+func (w *world) answered(c *simClient, msg wire) {
 	id := string(msg.ID)
 	call, ok := c.open[id]
 	if !ok {
 		w.fail("client %d: an answer to no question: %s", c.id, id)
-		return 0
+		return
 	}
 	delete(c.open, id)
 	w.applied(c, call, msg)
 	if msg.Result != nil && msg.Result.M != "" && msg.Result.M != call.mark {
 		w.fail("client %d: the answer to %s came as that to %s", c.id, msg.Result.M, call.mark)
 	}
-	return call.batch
 }
 
 func (w *world) applied(c *simClient, call simCall, msg wire) {
@@ -254,6 +222,7 @@ func (w *world) applied(c *simClient, call simCall, msg wire) {
 	case "resources/subscribe", "resources/unsubscribe":
 		c.pending[call.target]--
 		switch {
+		case call.mark != c.latest[call.target]:
 		case call.method == "resources/unsubscribe", !good && msg.Error.Message != "it ended":
 			delete(c.subscribed, call.target)
 		case good:
@@ -290,14 +259,10 @@ func (w *world) askedOf(c *simClient, msg wire) {
 	}
 }
 
-// rootsAskedOf checks that no other client uses the server, or is about to.
+// rootsAskedOf checks that no other client is there.
 func (w *world) rootsAskedOf(c *simClient) {
-	w.server.rootsOf = c.id
-	for _, other := range w.clients {
-		begins := slices.ContainsFunc(slices.Collect(maps.Values(other.open)), func(call simCall) bool { return call.method == "initialize" })
-		if other != c && (other.met || begins) {
-			w.fail("client %d is asked for its roots beside %d", c.id, other.id)
-		}
+	if w.server.rootsOf = c.id; len(w.clients) > 1 {
+		w.fail("client %d is asked for its roots beside others", c.id)
 	}
 }
 
@@ -346,22 +311,9 @@ func (w *world) told(c *simClient, msg wire) {
 
 // --- what clients do
 
-func (w *world) say(c *simClient, line string) error {
+func (w *world) say(c *simClient, line string) {
 	w.note(fmt.Sprintf("%d", c.id), line)
-	outs, err := w.m.FromClient(c.id, []byte(line))
-	if w.misfit(err) && strings.Contains(line, `"initialize"`) {
-		w.detach(c)
-		return err
-	}
-	w.deliver(outs, err)
-	return err
-}
-
-// misfit reports whether a client needs a server of its own for the sake of roots: another has been asked for them, or
-// only one of them has any.
-func (w *world) misfit(err error) bool {
-	var misfit *MisfitError
-	return errors.As(err, &misfit) && strings.Contains(misfit.Reason, "roots") && (w.asksRoots || w.rootful%4 > 0)
+	w.deliver(w.m.FromClient(c.id, []byte(line)))
 }
 
 // id is one that the client does not wait for.
@@ -416,12 +368,12 @@ func (w *world) clientActs(c *simClient) {
 		if c.roots {
 			line = strings.Replace(line, `"capabilities":{}`, `"capabilities":{"roots":{"listChanged":true}}`, 1)
 		}
-		_ = w.say(c, line)
+		w.say(c, line)
 		return
 	}
 	if !c.ready && (c.met || w.r.IntN(8) == 0) {
 		c.ready = true
-		_ = w.say(c, ready)
+		w.say(c, ready)
 		return
 	}
 	if !c.met {
@@ -431,7 +383,7 @@ func (w *world) clientActs(c *simClient) {
 		return
 	}
 	if w.modern && w.r.IntN(4) == 0 {
-		_ = w.say(c, w.request(c, "subscriptions/listen", "", simCall{}))
+		w.say(c, w.request(c, "subscriptions/listen", "", simCall{}))
 		return
 	}
 	n := w.r.IntN(24)
@@ -446,9 +398,9 @@ func (w *world) clientActs(c *simClient) {
 	}
 	switch {
 	case n < 8:
-		_ = w.say(c, w.request(c, "tools/call", "", simCall{}))
+		w.say(c, w.request(c, "tools/call", "", simCall{}))
 	case n < 9:
-		_ = w.say(c, w.request(c, "tools/call", `,"task":{}`, simCall{}))
+		w.say(c, w.request(c, "tools/call", `,"task":{}`, simCall{}))
 	case n < 11:
 		w.cancel(c)
 	case n < 12:
@@ -458,17 +410,15 @@ func (w *world) clientActs(c *simClient) {
 	case n < 16:
 		w.askTask(c)
 	case n < 17:
-		_ = w.say(c, w.request(c, "tasks/list", "", simCall{}))
+		w.say(c, w.request(c, "tasks/list", "", simCall{}))
 	case n < 18:
-		_ = w.say(c, w.request(c, "ping", "", simCall{}))
+		w.say(c, w.request(c, "ping", "", simCall{}))
 	case n < 20:
 		w.answerAsk(c)
-	case n < 21:
-		w.batch(c)
 	case n < 22:
-		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`)
+		w.say(c, `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`)
 	case n < 23 && c.roots:
-		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		w.say(c, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 	default:
 		w.garbage(c)
 	}
@@ -481,20 +431,17 @@ func (w *world) cancel(c *simClient) {
 	}
 	id := ids[w.r.IntN(len(ids))]
 	call := c.open[id]
-	// The answer to a part of a batch may wait for the other parts. It comes with them.
-	waits := call.batch != 0 && w.replied[call.mark]
 	keeps := call.method == "initialize" || call.target != "" // What changes the server is not cancelled.
-	if !keeps && !waits {
+	if !keeps {
 		delete(c.open, id)
-		c.cancelled = true
 	}
-	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id))
+	w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id))
 }
 
 func (w *world) setLevel(c *simClient) {
 	level := levels()[w.r.IntN(8)]
 	c.levels++
-	_ = w.say(c, w.request(c, "logging/setLevel", fmt.Sprintf(`,"level":"%s"`, level), simCall{target: level}))
+	w.say(c, w.request(c, "logging/setLevel", fmt.Sprintf(`,"level":"%s"`, level), simCall{target: level}))
 }
 
 func (w *world) watch(c *simClient) {
@@ -504,7 +451,9 @@ func (w *world) watch(c *simClient) {
 		method = "resources/unsubscribe"
 	}
 	c.pending[uri]++
-	_ = w.say(c, w.request(c, method, fmt.Sprintf(`,"uri":"%s"`, uri), simCall{target: uri}))
+	line := w.request(c, method, fmt.Sprintf(`,"uri":"%s"`, uri), simCall{target: uri})
+	c.latest[uri] = fmt.Sprintf("c%d-%d", c.id, w.marks)
+	w.say(c, line)
 }
 
 func (w *world) askTask(c *simClient) {
@@ -517,7 +466,7 @@ func (w *world) askTask(c *simClient) {
 	if w.server.tasks[id] != c.id {
 		method = "foreign"
 	}
-	_ = w.say(c, w.request(c, method, fmt.Sprintf(`,"taskId":"%s"`, id), simCall{}))
+	w.say(c, w.request(c, method, fmt.Sprintf(`,"taskId":"%s"`, id), simCall{}))
 }
 
 func (w *world) answerAsk(c *simClient) {
@@ -529,22 +478,10 @@ func (w *world) answerAsk(c *simClient) {
 	mark := c.asks[id]
 	delete(c.asks, id)
 	if mark == "-roots" && (!c.roots || w.r.IntN(8) == 0) {
-		_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no roots"}}`, id))
+		w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no roots"}}`, id))
 		return
 	}
-	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"%s","roots":[]}}`, id, mark))
-}
-
-func (w *world) batch(c *simClient) {
-	c.batches++
-	var parts []string
-	for range 1 + w.r.IntN(3) {
-		parts = append(parts, w.request(c, []string{"tools/call", "ping"}[w.r.IntN(2)], "", simCall{batch: c.batches}))
-	}
-	if w.r.IntN(2) == 0 {
-		parts = append(parts, `{"jsonrpc":"2.0","method":"notifications/x"}`)
-	}
-	_ = w.say(c, "["+strings.Join(parts, ",")+"]")
+	w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"%s","roots":[]}}`, id, mark))
 }
 
 // garbage is what must have no effect on others.
@@ -555,16 +492,16 @@ func (w *world) garbage(c *simClient) {
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77,"requestId":55}}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":9997,"progress":1}}`,
 		`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t1"}}`,
-		`{"id":null,"method":"ping"}`, `{"method":"notifications/x","ID":3,"result":{}}`,
+		`[{"id":9996,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"}]`, `{"id":null,"method":"ping"}`,
 	}
-	_ = w.say(c, lines[w.r.IntN(len(lines))])
+	w.say(c, lines[w.r.IntN(len(lines))])
 }
 
 // --- what the server does
 
 func (w *world) tell(line string) {
 	w.note("s", line)
-	w.deliver(w.m.FromServer([]byte(line)), nil)
+	w.deliver(w.m.FromServer([]byte(line)))
 }
 
 func (w *world) serverActs() {
@@ -754,7 +691,6 @@ func (w *world) answer(i int) {
 	s := w.server
 	r := s.open[i]
 	s.open = slices.Delete(s.open, i, i+1)
-	w.replied[r.mark] = true
 	if r.method == "initialize" && w.r.IntN(16) == 0 && w.refusable() {
 		s.asked = false
 		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no"}}`, r.n))
@@ -765,7 +701,7 @@ func (w *world) answer(i int) {
 	case r.method == "initialize":
 		w.tell(strings.Replace(welcome, `"id":1`, `"id":`+r.n, 1))
 		return
-	case r.method != "logging/setLevel" && r.method != "resources/unsubscribe" && !(r.own && r.method == "resources/subscribe") && w.r.IntN(8) == 0:
+	case r.method != "logging/setLevel" && r.method != "resources/unsubscribe" && !s.subscribed[r.target] && w.r.IntN(8) == 0:
 		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no"}}`, r.n))
 		return
 	case r.method == "subscriptions/listen":
@@ -845,7 +781,6 @@ func (w *world) serverUpdates() {
 func (w *world) serverAsks() {
 	s := w.server
 	var able []*simRequest
-	owners := map[Client]bool{}
 	for _, r := range s.open {
 		if r.client != 0 && r.method == "tools/call" {
 			able = append(able, r)
@@ -853,9 +788,6 @@ func (w *world) serverAsks() {
 	}
 	if len(able) == 0 {
 		return
-	}
-	for _, r := range able {
-		owners[r.client] = true
 	}
 	r := able[w.r.IntN(len(able))]
 	s.count++
@@ -866,18 +798,8 @@ func (w *world) serverAsks() {
 		heard = len(c.asks)
 	}
 	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"sampling/createMessage","params":{"m":"%s"}}`, id, r.mark))
-	// With AsksInCall: if the server has the calls of one client alone and the mux has none on the way, that client must have
-	// been asked.
-	c := w.clients[r.client]
-	certain := w.m.AsksInCall && len(owners) == 1 && len(s.open) == len(able) && len(s.inbox) == 0 && !w.m.spent
-	for _, other := range w.clients {
-		certain = certain && (other == c || !other.cancelled)
-	}
-	if c != nil && certain && len(c.asks) != heard+1 {
-		w.fail("client %d alone has calls, and was not asked", c.id)
-	}
-	// Without it, only the client that has been alone from the start.
-	if c != nil && !w.m.AsksInCall && (w.m.sole == c.id) != (len(c.asks) == heard+1) {
+	// Only the client that has been alone from the start is asked.
+	if c := w.clients[r.client]; c != nil && (w.m.sole == c.id) != (len(c.asks) == heard+1) {
 		w.fail("client %d was asked or not, and the server knows %d alone", c.id, w.m.sole)
 	}
 }
@@ -893,9 +815,9 @@ func (w *world) start() {
 func (w *world) attach() *simClient {
 	w.next++
 	c := &simClient{id: w.next, open: map[string]simCall{}, subscribed: map[string]bool{},
-		pending: map[string]int{}, tasks: map[string]bool{}, asks: map[string]string{}}
+		pending: map[string]int{}, latest: map[string]string{}, tasks: map[string]bool{}, asks: map[string]string{}}
 	c.asked, c.met, c.ready = w.modern, w.modern, w.modern
-	c.roots = w.r.IntN(4) < w.rootful
+	c.roots = w.rootful
 	w.clients[c.id] = c
 	w.m.Attach(c.id)
 	return c
@@ -904,7 +826,7 @@ func (w *world) attach() *simClient {
 func (w *world) detach(c *simClient) {
 	w.note("host", fmt.Sprint("detaches ", c.id))
 	delete(w.clients, c.id)
-	w.deliver(w.m.Detach(c.id), nil)
+	w.deliver(w.m.Detach(c.id))
 }
 
 // --- a history
@@ -913,8 +835,10 @@ func (w *world) step() {
 	ids := slices.Sorted(maps.Keys(w.clients))
 	n := w.r.IntN(100)
 	switch {
-	case len(ids) == 0 || n < 4 && len(ids) < 4:
+	case !w.m.Closed() && (len(ids) == 0 || n < 4 && len(ids) < 4):
 		w.attach()
+	case len(ids) == 0: // As in a host, nobody comes any more.
+		w.serverActs()
 	case n < 6:
 		w.detach(w.clients[ids[w.r.IntN(len(ids))]])
 	case n < 60:
@@ -976,7 +900,7 @@ func (w *world) compare() {
 			w.fail("client %d: %d open, %d bytes held, %d calls", c.id, m.open, m.held, len(m.calls))
 		}
 		for _, uri := range uris() {
-			if c.subscribed[uri] != w.m.clients[c.id].uris[uri] {
+			if c.subscribed[uri] != (w.m.clients[c.id].uris[uri] > 0) {
 				w.fail("client %d is subscribed to %v and not to %v", c.id, c.subscribed, w.m.clients[c.id].uris)
 			}
 		}
@@ -1002,11 +926,11 @@ func (w *world) compare() {
 
 // play plays one history and says what was wrong. spoil, if it is not nil, changes what the mux says.
 func play(seed uint64, spoil func(Out) []Out) *world {
-	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, replied: map[string]bool{}, spoil: spoil}
-	w.modern, w.m.AsksInCall = w.r.IntN(4) == 0, w.r.IntN(2) == 0
+	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, spoil: spoil}
+	w.modern = w.r.IntN(4) == 0
 	if !w.modern {
 		w.asksRoots = w.r.IntN(2) == 0
-		w.rootful = w.r.IntN(2) * (1 + w.r.IntN(4))
+		w.rootful = w.r.IntN(2) == 0
 	}
 	w.start()
 	for range 10 + w.r.IntN(60) {

@@ -28,46 +28,23 @@ type Out struct {
 	Reply bool
 }
 
-// MisfitError says why a client cannot share this server and needs another one. The line that caused it had no effect; the
-// client must be detached.
-type MisfitError struct {
-	Reason string
-	// Class is what the client has in common with all that may share a server with it.
-	Class string
-}
-
-func (e *MisfitError) Error() string { return "cannot share the server: " + e.Reason }
-
 // Limits bound what one client can make the mux keep. A request beyond them is answered with an error.
 type Limits struct {
 	// Open is how many requests of a client may be open; 0 means DefaultOpen.
 	Open int
-	// Held is how many bytes may wait. They are requests that came during the handshake, and answers of a batch that is not
-	// whole yet. 0 means DefaultHeld.
+	// Held is how many bytes of requests may wait that came during the handshake. 0 means DefaultHeld.
 	Held int64
-	// Kept is how many of each are remembered for a client: subscriptions, tasks. 0 means DefaultKept.
-	Kept int
-	// Words is how many bytes the ids, tokens, methods and uris of all that is open or subscribed to may have; 0 means
-	// DefaultWords.
-	Words int
 }
 
 // The limits where Limits has 0.
 const (
 	DefaultOpen = 10_000
 	DefaultHeld = 64 << 20
-	DefaultKept = 10_000
-	// An id is a few bytes as a rule, and a uri a hundred.
-	DefaultWords = 4 << 20
 )
 
 // Mux is what is known of the clients and of the server. Not for concurrent use. A call's []Out, not its lines, is valid
 // until the next call.
 type Mux struct {
-	// AsksInCall says that the server is known to make requests only within a call of the client that they are for. Set it
-	// before the first client comes.
-	AsksInCall bool
-
 	limits  Limits
 	clients map[Client]*client
 	// order lists the clients as they came.
@@ -87,25 +64,19 @@ type Mux struct {
 	dropped   int
 	handshake handshake
 	logs      logs
-	watched   map[string]*watch
 	tasks     tasks
-	// spent says that a client has left whose call may still run (AsksInCall).
-	spent bool
-	out   []Out
+	out       []Out
 
-	scanner  mcp.Scanner
-	messages []mcp.Message
+	scanner mcp.Scanner
 }
 
 // New makes a mux without clients, for a server that was sent nothing.
 func New(limits Limits) *Mux {
 	limits.Open = orDefault(limits.Open, DefaultOpen)
 	limits.Held = orDefault(limits.Held, DefaultHeld)
-	limits.Kept = orDefault(limits.Kept, DefaultKept)
-	limits.Words = orDefault(limits.Words, DefaultWords)
 	return &Mux{
 		limits: limits, clients: map[Client]*client{}, calls: map[int64]*call{}, asks: map[int64]*ask{}, asked: map[string]int64{},
-		watched: map[string]*watch{}, tasks: newTasks(),
+		tasks: newTasks(),
 	}
 }
 
@@ -123,27 +94,18 @@ type client struct {
 	met, ready, modern bool
 	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
 	calls map[string]*call
-	// open counts its requests that have no answer and were not cancelled. An answer that waits for the rest of its batch is
-	// none yet. held counts the bytes that are kept for the client, words those of Limits.Words.
-	open  int
-	held  int64
-	words int
-	// cancelled: it has cancelled a call, which may still run.
-	cancelled bool
+	// open counts its requests that have no answer and were not cancelled. held counts the bytes that are kept for the client.
+	open int
+	held int64
 	// level is the log level that it asked for, of those in levels; 0: none.
 	level int
-	// wish is the level that its latest open request asks for, and wishes counts such requests. levelOf is the number of
-	// the request that level comes from.
-	wish, wishes int
-	levelOf      int64
-	uris         map[string]bool
-	// tasks counts its tasks that are remembered.
-	tasks int
+	// uris are the resources that it is subscribed to, or about to be, with the number of the request that asked for it.
+	uris map[string]int64
 }
 
 // Attach takes a client that has said nothing yet.
 func (m *Mux) Attach(id Client) {
-	c := &client{id: id, calls: map[string]*call{}, uris: map[string]bool{}}
+	c := &client{id: id, calls: map[string]*call{}, uris: map[string]int64{}}
 	m.clients[id] = c
 	m.order = append(m.order, c)
 }
@@ -155,7 +117,6 @@ func (m *Mux) Detach(id Client) []Out {
 	if c == nil {
 		return nil
 	}
-	m.spent = m.spent || c.mayBeServed()
 	delete(m.clients, id)
 	m.order = slices.DeleteFunc(m.order, func(other *client) bool { return other == c })
 	m.abandonCalls(c)
@@ -167,65 +128,78 @@ func (m *Mux) Detach(id Client) []Out {
 	return m.out
 }
 
-// FromClient takes a line of a client, without its newline. A *MisfitError says that the client needs another server.
-func (m *Mux) FromClient(id Client, line []byte) ([]Out, error) {
+// FromClient takes a line of a client, without its newline.
+func (m *Mux) FromClient(id Client, line []byte) []Out {
 	m.begin()
 	c := m.clients[id]
 	if c == nil {
-		return nil, nil
+		return nil
 	}
-	messages := m.read(line)
-	if len(messages) > 0 && !messages[0].Line {
-		return m.batchOf(c, messages)
+	line = bytes.TrimLeft(line, space)
+	if len(line) > 0 && line[0] == '[' { // 2025-03-26, basic/index, "Batching"; no later version has it.
+		m.refuse(c, mcp.IDNull, codeInvalid, "batches are not taken here: send each message in a line of its own")
+		return m.out
 	}
-	for _, msg := range messages {
-		if err := m.clientSays(c, msg, nil); err != nil {
-			return nil, err
-		}
-	}
-	return m.out, nil
+	m.clientSays(c, m.read(line))
+	return m.out
 }
 
 // FromServer takes a line of the server, without its newline.
 func (m *Mux) FromServer(line []byte) []Out {
 	m.begin()
-	for _, msg := range m.read(line) {
-		switch msg.Kind {
-		case mcp.Request:
-			m.serverAsks(msg)
-		case mcp.Response:
-			m.serverAnswers(msg)
-		case mcp.Notification:
-			m.serverTells(msg)
-		case mcp.Opaque, mcp.Unclear: // Noise, or nothing that could be said to be for one client.
-		}
+	line = bytes.TrimLeft(line, space)
+	if len(line) > 0 && line[0] == '[' { // Servers of 2025-03-26 may answer so.
+		eachElement(line, span{0, len(line)}, func(element span) { m.serverSays(m.read(element.of(line))) })
+		return m.out
 	}
+	m.serverSays(m.read(line))
 	return m.out
 }
 
-// clientSays takes one message of a client; batch is the one that it is an element of, or nil.
-func (m *Mux) clientSays(c *client, msg mcp.Message, b *batch) error {
+func (m *Mux) serverSays(msg mcp.Message) {
 	switch msg.Kind {
 	case mcp.Request:
-		return m.clientAsks(c, msg, b)
+		m.serverAsks(msg)
+	case mcp.Response:
+		m.serverAnswers(msg)
+	case mcp.Notification:
+		m.serverTells(msg)
+	case mcp.Opaque, mcp.Unclear: // Noise, or nothing that could be said to be for one client.
+	}
+}
+
+// clientSays takes one message of a client.
+func (m *Mux) clientSays(c *client, msg mcp.Message) {
+	switch msg.Kind {
+	case mcp.Request:
+		m.clientAsks(c, msg)
 	case mcp.Response:
 		m.clientAnswers(c, msg)
 	case mcp.Notification:
 		m.clientTells(c, msg)
 	case mcp.Unclear:
-		m.refuse(c, mcp.IDNull, codeParse, "this line cannot be read", b)
+		m.refuse(c, mcp.IDNull, codeParse, "this line cannot be read")
 	case mcp.Opaque: // Noise: no client waits for an answer.
 	}
-	return nil
 }
 
-// Open counts the requests of a client that have no answer yet and were not cancelled. It includes initialize, what waits
-// for it, and answers that wait for the rest of their batch. It is 0 for an unknown client.
+// Open counts the requests of a client that have no answer yet and were not cancelled. It includes initialize, and what waits
+// for it. It is 0 for an unknown client.
 func (m *Mux) Open(id Client) int {
 	if c := m.clients[id]; c != nil {
 		return c.open
 	}
 	return 0
+}
+
+// Calls reports whether a request of a client is open, beside subscriptions of 2026-07-28, which have no end of their own.
+func (m *Mux) Calls() bool {
+	for _, k := range m.calls {
+		if k.client != nil && k.method != mcp.MethodListen {
+			return true
+		}
+	}
+	return false
 }
 
 // noteKnown records that the server knows a client.
@@ -245,14 +219,13 @@ func (m *Mux) begin() {
 	m.out = m.out[:0]
 }
 
-// read sorts the messages of a line. They are valid until the next line. White space before a message is dropped, because
-// members are looked for from its opening bracket on.
-func (m *Mux) read(line []byte) []mcp.Message {
-	line = bytes.TrimLeft(line, " \t\r")
-	clear(m.messages)
-	m.messages = m.messages[:0]
-	m.scanner.Line(line, func(msg mcp.Message) { m.messages = append(m.messages, msg) })
-	return m.messages
+// space is what may come before a message.
+const space = " \t\r"
+
+// read sorts a message. White space before it was dropped, because members are looked for from its opening bracket on.
+func (m *Mux) read(line []byte) (msg mcp.Message) {
+	m.scanner.Line(line, func(found mcp.Message) { msg = found })
+	return msg
 }
 
 func (m *Mux) toServer(line []byte) {

@@ -47,11 +47,7 @@ func said(outs []Out) string {
 
 func (f *fixture) from(c Client, line string) string {
 	f.t.Helper()
-	outs, err := f.FromClient(c, []byte(line))
-	if err != nil {
-		return err.Error()
-	}
-	return said(outs)
+	return said(f.FromClient(c, []byte(line)))
 }
 
 func (f *fixture) server(line string) string { return said(f.FromServer([]byte(line))) }

@@ -8,10 +8,7 @@ import (
 
 // clientTells takes a notification of a client.
 func (m *Mux) clientTells(c *client, msg mcp.Message) {
-	r, err := parse(msg)
-	if err != nil {
-		return
-	}
+	r := parse(msg)
 	switch msg.Method {
 	case mcp.MethodInitialized:
 		m.confirm(c, r)
@@ -88,7 +85,7 @@ func (m *Mux) serverTells(msg mcp.Message) {
 // toOwner gives a notification to the client whose task it is about.
 func (m *Mux) toOwner(msg mcp.Message, task string) {
 	t := m.tasks.known[task]
-	if t == nil || t.client == nil {
+	if t == nil {
 		return
 	}
 	e := edit{}
@@ -136,7 +133,7 @@ func (m *Mux) serverProgress(msg mcp.Message, token span) {
 		}
 		return
 	}
-	if t := m.tasks.tokens[n]; t != nil && t.client != nil {
+	if t := m.tasks.reporting(n); t != nil {
 		m.toClient(t.client, splice(msg.Raw, edit{token, t.token}))
 	}
 }
@@ -145,6 +142,7 @@ func (m *Mux) serverProgress(msg mcp.Message, token span) {
 // client/elicitation, "Completion Notifications for URL Mode").
 func (m *Mux) elicited(msg mcp.Message, id string) {
 	c := m.tasks.ofClients[kept{elicitation, id}]
+	delete(m.tasks.ofClients, kept{elicitation, id})
 	if c == nil {
 		c, _ = m.only()
 	}

@@ -5,17 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"mcp-tether/internal/mcp"
 )
 
 // tasks are the work that outlives the call that began it (2025-11-25, basic/utilities/tasks; later the extension
-// io.modelcontextprotocol/tasks, SEP-2663). A task belongs to its client alone.
+// io.modelcontextprotocol/tasks, SEP-2663). A task belongs to the client that began it, as long as that is there.
 type tasks struct {
 	known map[string]*task
-	// tokens has tasks that report their progress, by the token that the server knows.
-	tokens map[int64]*task
 	// ofClients are the clients that keep something for the server; nil if two clients use the same id.
 	ofClients map[kept]*client
 }
@@ -34,20 +31,29 @@ const (
 )
 
 type task struct {
-	client  *client
-	running bool
+	client *client
+	// ended: a status or its result has said so. What says nothing goes on.
+	ended bool
 	// n is the token that the server knows, token the client's.
 	n     int64
 	token string
 }
 
-func newTasks() tasks {
-	return tasks{known: map[string]*task{}, tokens: map[int64]*task{}, ofClients: map[kept]*client{}}
-}
+func newTasks() tasks { return tasks{known: map[string]*task{}, ofClients: map[kept]*client{}} }
 
 func (t *tasks) owns(c *client, id string) bool {
 	known := t.known[id]
 	return known != nil && known.client == c
+}
+
+// reporting is the task that goes on and reports its progress with a token of ours; nil if there is none.
+func (t *tasks) reporting(n int64) *task {
+	for _, known := range t.known {
+		if known.n == n && !known.ended && known.token != "" {
+			return known
+		}
+	}
+	return nil
 }
 
 // mayTask reports whether a request may be answered with a task. In 2025-11-25 the request asks for one; where tasks
@@ -68,23 +74,11 @@ func (m *Mux) taskNews(k *call, msg mcp.Message) {
 	switch {
 	case k.mayTask && !msg.IsError:
 		m.taskBegun(k, msg)
-	case k.method == mcp.MethodTasksResult:
-		m.tasks.status(k.target, "completed")
-	case k.method == mcp.MethodTasksCancel && (k.own || !msg.IsError):
-		m.tasks.status(k.target, "cancelled")
-	case msg.IsError && (k.method == mcp.MethodTasksGet || k.method == mcp.MethodTasksCancel) && errorCode(msg) == codeParams:
-		// There is no such task any more, or it has ended (2025-11-25, basic/utilities/tasks, "Protocol Errors").
-		m.tasks.status(k.target, "completed")
+	case k.method == mcp.MethodTasksResult, k.method == mcp.MethodTasksCancel && !msg.IsError:
+		m.tasks.status(k.target, statusCompleted)
 	case target(k.method) == "taskId" && !msg.IsError:
 		m.tasks.status(k.target, textOf(msg.Raw, at(msg.Raw, "result", "status")))
 	}
-}
-
-// errorCode is the code of an error, 0 if it cannot be read.
-func errorCode(msg mcp.Message) int {
-	code := at(msg.Raw, "error", "code")
-	n, _ := strconv.Atoi(string(code.of(msg.Raw)))
-	return n
 }
 
 func (m *Mux) taskBegun(k *call, msg mcp.Message) {
@@ -92,12 +86,7 @@ func (m *Mux) taskBegun(k *call, msg mcp.Message) {
 	if id == "" {
 		return
 	}
-	t := &task{client: k.client, running: true, n: k.n, token: k.token}
-	m.tasks.known[id] = t
-	k.client.tasks++
-	if t.token != "" {
-		m.tasks.tokens[t.n] = t
-	}
+	m.tasks.known[id] = &task{client: k.client, n: k.n, token: k.token}
 	m.tasks.status(id, textOf(msg.Raw, within(msg.Raw, begun, "status")))
 }
 
@@ -123,28 +112,13 @@ func (m *Mux) endLateTask(msg mcp.Message) {
 	}
 }
 
-// full reports whether a client has too many tasks. Those that have ended are forgotten then.
-func (t *tasks) full(c *client, most int) bool {
-	if c.tasks < most {
-		return false
-	}
-	for id, known := range t.known {
-		if known.client == c && !known.running {
-			delete(t.known, id)
-			c.tasks--
-		}
-	}
-	return c.tasks >= most
-}
+const statusCompleted = "completed"
 
 // status takes what is said of a task.
 func (t *tasks) status(id, status string) {
-	known := t.known[id]
-	if known == nil || !known.running || status != "completed" && status != "failed" && status != "cancelled" {
-		return
+	if known := t.known[id]; known != nil {
+		known.ended = known.ended || status == statusCompleted || status == "failed" || status == "cancelled"
 	}
-	known.running = false
-	delete(t.tokens, known.n)
 }
 
 // abandonTasks cancels the tasks of a client that has left. No other client can see them.
@@ -155,8 +129,7 @@ func (m *Mux) abandonTasks(c *client) {
 			continue
 		}
 		delete(m.tasks.known, id)
-		delete(m.tasks.tokens, t.n)
-		if t.running {
+		if !t.ended {
 			m.cancelTask(id)
 		}
 	}
@@ -173,8 +146,7 @@ func (m *Mux) cancelTask(id string) {
 
 // ofClient takes the news that a client keeps something for the server.
 func (t *tasks) ofClient(c *client, kind keptKind, id string) {
-	const longest, most = 1 << 10, 10_000
-	if id == "" || len(id) > longest || len(t.ofClients) >= most {
+	if id == "" {
 		return
 	}
 	if owner, taken := t.ofClients[kept{kind, id}]; taken && owner != c {

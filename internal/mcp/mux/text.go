@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,8 +21,6 @@ const (
 
 // span is where in a text a value is; to is 0 if there is none.
 type span struct{ from, to int }
-
-func (s span) size() int { return s.to - s.from }
 
 func (s span) of(text []byte) []byte { return text[s.from:s.to] }
 
@@ -55,12 +54,6 @@ func (o *members) next() bool {
 	o.key, o.value = span{key, end}, span{value, o.end(value)}
 	o.at = o.value.to
 	return o.at > value
-}
-
-// whole reports whether all members up to the closing bracket were found.
-func (o *members) whole() bool {
-	i := o.skip(o.at, " \t\r")
-	return i < len(o.text) && o.text[i] == '}'
 }
 
 func (o *members) skip(i int, these string) int {
@@ -137,33 +130,13 @@ func (o *members) name() string {
 	return name
 }
 
-// ambiguousError says that a member that the mux must change is there twice, or in a spelling that some readers take
-// for it. Go's encoding/json, for example, ignores case. The reader could see another value than the mux.
-type ambiguousError struct{ name string }
-
-func (e *ambiguousError) Error() string {
-	return fmt.Sprintf("the message is ambiguous at member %q", e.name)
-}
-
-// pick finds members of an object by name. A name that is not there has an empty span.
-func pick(text []byte, object span, names []string, found []span) error {
-	o := membersOf(text, object)
-	for o.next() {
-		name := o.name()
-		for i, wanted := range names {
-			if !strings.EqualFold(name, wanted) {
-				continue
-			}
-			if found[i].to > 0 || name != wanted {
-				return &ambiguousError{wanted}
-			}
+// pick finds members of an object by name; of several with one name the last. A name that is not there has an empty span.
+func pick(text []byte, object span, names []string, found []span) {
+	for o := membersOf(text, object); o.next(); {
+		if i := slices.Index(names, o.name()); i >= 0 {
 			found[i] = o.value
 		}
 	}
-	if object.to > 0 && text[object.from] == '{' && !o.whole() {
-		return &ambiguousError{string(o.key.of(text))}
-	}
-	return nil
 }
 
 // at finds the value at a path of names; of several with one name the last. The span is empty if there is none.

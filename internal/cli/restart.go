@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/describe"
+	"mcp-tether/internal/live"
+	"mcp-tether/internal/session"
+)
+
+const restartHelp = `Ends the servers of sessions and starts them again, as a new version of
+the code or of the package needs it, or a server that hangs. The clients
+keep their connections, and hear of tools, prompts and resources that
+have changed. A session is given by its id or the beginning of it
+(mcp-tether ps shows them), or picked by a flag.
+
+That needs a session with --hibernate, --lazy, --on-crash restart,
+--restart-on or --share. For others it says how to make them able.
+
+Exit code: 0 all have another server, or get it with the next message;
+1 one has none, or the answer was no; 2 no living session is meant, or
+a flag may mean one that could not be read.
+
+Examples:
+   mcp-tether restart 3f9a
+   mcp-tether restart --name files
+   mcp-tether restart --force --name files # open calls get errors
+   mcp-tether restart --all --yes`
+
+var restartFlags = [...]argv.Flag{
+	{Name: "name", Kind: argv.Text, Usage: "the sessions with this `LABEL`"},
+	{Name: "gateway", Kind: argv.Number, Usage: "the sessions of the gateway with this `PID`"},
+	{Name: "all", Usage: "all sessions; asks on a terminal"},
+	{Name: "force", Usage: "do not wait up to 30 s for open calls: they get errors"},
+	{Name: "yes", Short: "y", Usage: "do not ask"},
+	{Name: "timeout", Default: "90s", Kind: argv.Duration, Usage: "wait for `DURATION` at most: for open calls, the end of the server, and the next start"},
+	{Name: "json", Usage: "print one JSON object"},
+}
+
+func restartCommand() *cli.Command {
+	return describeCommand("restart", "start the servers of living sessions again", "[flags] [SESSION...]", restartHelp, restartFlags[:], restart)
+}
+
+func restart(c *cli.Context) error {
+	sel := live.Selector{IDs: c.Args().Slice(), Name: c.String("name"), Gateway: c.Int("gateway"), All: c.Bool("all")}
+	if len(sel.IDs) == 0 && sel.Name == "" && sel.Gateway == 0 && !sel.All {
+		return usageError("restart needs a SESSION, --name, --gateway or --all")
+	}
+	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
+	defer session.CloseAll(dirs)
+	all, incomplete, err := livingSessions(dirs, left, func([]live.Session) {})
+	if err != nil {
+		return err
+	}
+	for _, w := range incomplete {
+		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
+	}
+	picked, err := sel.Select(all)
+	if err != nil {
+		return err
+	}
+	if len(picked) == 0 {
+		fmt.Fprintln(os.Stderr, "no living sessions")
+	} else if sel.All && askable() && !c.Bool("yes") && !c.Bool("json") && !confirm("Restart the servers of "+counted(len(picked), "session")+"?") {
+		return status{exitFindings, errors.New("nothing was restarted")}
+	}
+	err = reportRestarted(c.Bool("json"), live.Restart(picked, c.Bool("force"), c.Duration("timeout")))
+	// By ids alone, all that were meant are known.
+	if open := sel.All || sel.Name != "" || sel.Gateway != 0; err == nil && open && len(incomplete) > 0 {
+		return status{code: exitUnread}
+	}
+	return err
+}
+
+func reportRestarted(asJSON bool, restarted []live.Restarted) error {
+	if asJSON {
+		err := describe.JSON(os.Stdout, struct {
+			Version   int              `json:"version"`
+			Restarted []live.Restarted `json:"restarted"`
+		}{describe.SchemaVersion, restarted})
+		if err != nil {
+			return err
+		}
+	}
+	var failed []error
+	for _, r := range restarted {
+		said := strings.TrimSpace(describe.Text("restarted " + r.ID + " " + r.Name))
+		switch {
+		case !r.Restarted:
+			failed = append(failed, fmt.Errorf("session %s: %s", describe.Text(r.ID), describe.Text(r.Error)))
+		case asJSON:
+		case r.Next:
+			fmt.Fprintln(os.Stdout, said+": the next message starts the server")
+		default:
+			fmt.Fprintln(os.Stdout, said)
+		}
+	}
+	if len(failed) > 0 {
+		return status{exitFindings, errors.Join(failed...)}
+	}
+	return nil
+}
