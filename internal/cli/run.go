@@ -128,6 +128,10 @@ func (s *settings) read(c *cli.Context) error {
 	if o.Limiting, err = limiting(c); err != nil {
 		return err
 	}
+	restartOn := patterns(c.StringSlice("restart-on"))
+	if c.Bool("share") && len(restartOn) > 0 {
+		return usageError("--restart-on is for a server of the session's own: give it without --share")
+	}
 	// Where a front stands anyway, reading along costs nothing.
 	guard, keeps := !c.IsSet("stdout-guard") || c.Bool("stdout-guard"), !c.IsSet("keep-stderr") || c.Bool("keep-stderr")
 	s.session = o
@@ -135,7 +139,7 @@ func (s *settings) read(c *cli.Context) error {
 		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
 		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: wakeTimeout,
 		OnCrash: front.OnCrash(c.String("on-crash")), Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
-		Guard: guard, KeepStderr: keeps, History: o.History, RestartOn: patterns(c.StringSlice("restart-on")),
+		Guard: guard, KeepStderr: keeps, History: o.History, RestartOn: restartOn,
 	}
 	s.share = share.Options{
 		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), EOFGrace: o.EOFGrace, EndLimit: s.front.EndLimit, Guard: guard, KeepStderr: keeps,
