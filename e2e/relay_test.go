@@ -108,7 +108,7 @@ func TestRelayLimitsLines(t *testing.T) {
 	flags := awakeFlags(quick()...)
 	t.Run("within", func(t *testing.T) {
 		t.Parallel()
-		c := newClient(t, "pipe", flags, "cat")
+		c := newClient(t, "pipe", awakeFlags(polite()...), "cat")
 		go func() { _, _ = c.in.Write(lineOf(most + 1)); _ = c.in.Close() }() // With its newline.
 		if got := c.readAll(); !bytes.Equal(got, lineOf(most+1)) {
 			t.Errorf("%d bytes came back", len(got))
@@ -285,4 +285,49 @@ func capacityOf(t *testing.T, f *os.File) (n int) {
 	noError(t, raw.Control(func(fd uintptr) { n, err = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0) }))
 	noError(t, err)
 	return n
+}
+
+// A client that does not speak in lines, as in LSP, is passed through unread, both ways and at once, and whatever was asked for. The
+// control is the same without its first header: nothing comes before the end of the line.
+func TestRelayPassesOtherFramings(t *testing.T) {
+	t.Parallel()
+	const body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`
+	framed := fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
+	for name, flags := range map[string][]string{
+		"hibernate": {"--hibernate=500ms"}, "lazy": {"--lazy"}, "restart": {"--on-crash=restart"}, "share": {"--share"}, "guard": {"--stdout-guard"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newClient(t, "pipe", append(flags, polite()...), "cat")
+			for _, part := range []string{framed[:7], framed[7:]} {
+				_, err := c.in.WriteString(part)
+				noError(t, err)
+				pause(20 * time.Millisecond)
+			}
+			got := make([]byte, len(framed))
+			_ = c.out.SetReadDeadline(time.Now().Add(testkit.Patience))
+			if n, err := io.ReadFull(c.out, got); err != nil || string(got) != framed {
+				t.Fatalf("got %q, %v", got[:n], err)
+			}
+			_, err := c.in.WriteString(framed + "x")
+			c.s.ok(errors.Join(err, c.in.Close()))
+			if rest := c.readAll(); string(rest) != framed+"x" {
+				t.Errorf("then %q", rest)
+			}
+			wantCode(t, c, 0)
+		})
+	}
+	c := newClient(t, "pipe", awakeFlags(polite()...), "cat")
+	_, err := c.in.WriteString(body)
+	noError(t, err)
+	pause(200 * time.Millisecond)
+	_ = c.out.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if n, err := c.out.Read(make([]byte, 10)); err == nil {
+		t.Errorf("%d bytes of half a line came", n)
+	}
+	noError(t, c.in.Close())
+	if rest := c.readAll(); string(rest) != body {
+		t.Errorf("in the end %q", rest)
+	}
+	wantCode(t, c, 0)
 }

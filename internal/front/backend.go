@@ -134,15 +134,6 @@ func (f *front) onLoss() {
 	f.cause = f.cause.Unless(session.CauseServer, !f.back.asked)
 }
 
-// abandon ends a backend that cannot take the place of the last one. A host lives on, for others.
-func (f *front) abandon() {
-	if !f.back.attached {
-		f.ask(unix.SIGTERM)
-		return
-	}
-	f.letGo()
-}
-
 // letGo leaves a host, which lives on for others.
 func (f *front) letGo() {
 	f.o.Finder.HangUp()

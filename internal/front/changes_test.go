@@ -63,7 +63,7 @@ func TestRestartWaits(t *testing.T) {
 		f, _, _ := withClient(t, p)
 		f.wantRestart(time.Hour)
 		f.restartIfReady(time.Now())
-		if want := p == awake || p == trying; f.restart.under != want || (f.phase == crashing) != want {
+		if want := p == awake || p == trying; f.restart.under != want || (f.phase == falling && f.fall == replace) != want {
 			t.Errorf("phase %v: now %v, %+v", p, f.phase, f.restart)
 		}
 		if waits := !f.restart.by.IsZero(); waits != (p == waking) {

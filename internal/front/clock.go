@@ -16,13 +16,16 @@ type clock struct {
 	started time.Time
 	// lookAt is when to check next whether the server is idle.
 	lookAt time.Time
-	// wakeBy is when the handshake with a new server must be finished, and rest the wait for one that reads the client's roots.
-	wakeBy time.Time
-	rest   rest
+	// wakeBy is when the handshake with a new server must be finished. restAt ends the time that such a server is given, which
+	// takes rest.
+	wakeBy, restAt time.Time
+	rest           time.Duration
 	// attachAt is when to look again for the host of a shared server.
 	attachAt time.Time
 	// retryAt ends a pause between two starts.
 	retryAt time.Time
+	// lostAt is when the calls of a server are answered that has closed its output, and not ended.
+	lostAt time.Time
 	// closeBy ends the wait for a client that has closed its end: that it reads, or that its server has read all.
 	closeBy time.Time
 	// rewriteAt is when to write the record again that could not be written.
@@ -32,12 +35,12 @@ type clock struct {
 // due is when there is something to do without any input; zero when never.
 func (f *front) due() time.Time {
 	c := &f.clock
-	due := proc.Earliest(f.relay.ShrinkAt(), f.back.pressAt, c.rewriteAt, c.attachAt, f.changes.settleAt)
+	due := proc.Earliest(f.relay.ShrinkAt(), f.back.pressAt, c.rewriteAt, c.attachAt, c.lostAt, f.changes.settleAt)
 	switch f.phase {
 	case awake, trying:
 		return proc.Earliest(due, c.lookAt, f.restart.by)
 	case waking:
-		return proc.Earliest(due, c.wakeBy, c.rest.at)
+		return proc.Earliest(due, c.wakeBy, c.restAt)
 	case asleep:
 		return proc.Earliest(due, c.retryAt, c.closeBy)
 	case over:
@@ -67,6 +70,10 @@ func (f *front) onTime(now time.Time) {
 	if proc.IsDue(f.clock.rewriteAt, now) {
 		f.writeRecord()
 	}
+	if proc.IsDue(f.clock.lostAt, now) {
+		f.clock.lostAt = time.Time{}
+		f.relay.Disconnect("mcp-tether: the server closed its output before it answered")
+	}
 	if proc.IsDue(f.back.pressAt, now) && f.back.there() {
 		f.press()
 	}
@@ -93,15 +100,28 @@ func (f *front) whileWaking(now time.Time) {
 	switch {
 	case proc.IsDue(c.wakeBy, now):
 		f.wakeFailed(fmt.Sprintf("%s within %v", f.relay.Lacks(), f.o.WakeTimeout))
-	case proc.IsDue(c.rest.at, now) && c.rest.over(now, f.resting()):
+	case proc.IsDue(c.restAt, now):
+		c.rest, c.restAt = 0, time.Time{}
 		f.onRelay(f.relay.Settled())
+	}
+	f.giveRest(now)
+}
+
+// giveRest gives a new server the time that it is to have for itself.
+func (f *front) giveRest(now time.Time) {
+	c := &f.clock
+	if rest := f.relay.Pause(); rest != c.rest {
+		c.rest, c.restAt = rest, time.Time{}
+		if rest > 0 {
+			c.restAt = now.Add(rest)
+		}
 	}
 }
 
 // whileAsleep looks whether the client still reads if it has closed its end, and tries again to wake the server.
 func (f *front) whileAsleep(now time.Time) {
 	c := &f.clock
-	if f.restart.under && f.relay.Over() {
+	if f.restart.under && f.relay.Drained() {
 		f.step(onMessage)
 		return
 	}

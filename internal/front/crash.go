@@ -31,21 +31,16 @@ func (f *front) unstartable() bool {
 // reportCrash forgets a server that has ended by itself: its calls are answered with an error. The next message starts
 // another one, after a pause if this one has not lived long.
 func (f *front) reportCrash() {
-	if f.restart.under {
-		f.replaced()
-		return
-	}
 	p, now := &f.pauses, time.Now()
 	p.restarts = true
 	if patience := f.patience(); now.Sub(f.back.began) < patience.calm {
-		f.clock.retryAt = patience.backOff(&p.afterCrash, now)
+		f.clock.retryAt = patience.backOff(&p.between, now)
 	} else {
-		p.afterCrash = 0
+		p.between = 0
 	}
-	f.log.Error().Int("exit", f.back.code).Dur("next_try_in", p.afterCrash).Msg("server ended by itself")
+	f.log.Error().Int("exit", f.back.code).Dur("next_try_in", p.between).Msg("server ended by itself")
 	p.refusal = f.lastWord()
-	f.relay.Crashed(p.refusal)
-	f.forget()
+	f.forget(p.refusal)
 	f.listenToClient()
 }
 

@@ -41,6 +41,7 @@ type front struct {
 	relay  *relay.Relay
 	back   backend
 	phase  phase
+	fall   fall
 	clock  clock
 	pauses pauses
 	// restart is a wish for another server, and changes what such wishes come from.
@@ -116,9 +117,9 @@ func (f *front) startFirst() error {
 	switch {
 	case f.o.Lazy:
 		k := &known{command: f.o.Command, log: f.log}
-		f.relay.Lazy(relay.Published{Load: k.load, Save: k.save})
+		f.relay.Lazy(k.load, k.save)
 	case f.o.Finder != nil:
-		f.relay.Disconnect()
+		f.relay.Disconnect("")
 	default:
 		return f.startSession()
 	}
@@ -226,31 +227,50 @@ func (f *front) end(why session.Cause) {
 // step gives an event to the phase table, and carries out the action.
 func (f *front) step(ev event) {
 	switch f.phase.step(ev) {
-	case putToSleep, hold:
-		if f.back.attached {
-			f.o.Finder.Sleep() // Before the end of what the host reads, which would be that of the session.
-			f.relay.EndServer()
-			f.letGo()
-			return
-		}
-		f.relay.EndServer()
-		f.expectEnd()
-	case sleep:
-		f.sleep()
-	case reportCrash:
-		f.reportCrash()
+	case letFall:
+		f.fall = ev.because()
+		f.letFall()
+	case forget:
+		f.fallen()
 	case wake:
 		f.wake()
 	case resume:
 		f.resume()
-	case abandon:
-		f.relay.EndServer()
-		f.abandon()
 	case refuseWaiting:
 		f.refuseWaiting()
 	case end:
 		f.relay.Finish()
 	case carryOn:
+	}
+}
+
+// letFall ends a backend while the session goes on. A host lives on, for others.
+func (f *front) letFall() {
+	if f.back.attached && f.fall != unfit {
+		f.o.Finder.Sleep() // Before the end of what the host reads, which would be that of the session.
+	}
+	f.relay.EndServer()
+	switch {
+	case f.back.attached:
+		f.letGo()
+	case f.fall == unfit:
+		f.ask(unix.SIGTERM)
+	default:
+		f.expectEnd()
+	}
+}
+
+// fallen goes on once such a backend has ended.
+func (f *front) fallen() {
+	switch f.fall {
+	case nap:
+		f.sleep()
+	case crash:
+		f.reportCrash()
+	case unfit:
+		f.refuseWaiting()
+	case replace:
+		f.replaced()
 	}
 }
 
@@ -260,17 +280,18 @@ func (f *front) onRelay(events []relay.Event) {
 		switch e.Kind {
 		case relay.ClientWrote:
 			f.onWaiting()
-		case relay.Settling:
-			f.clock.rest.begin(time.Now())
 		case relay.ClientClosed:
 			f.onClientClosed()
 		case relay.Answered:
-			f.step(onAnswered)
-			f.proven()
+			if f.step(onAnswered); f.phase == awake {
+				f.pauses.between = 0
+			}
 		case relay.Restored:
 			f.step(onRestored)
 		case relay.Unasked:
 			f.step(onUnasked)
+		case relay.Raw:
+			f.onRaw()
 		case relay.RestoreFailed:
 			f.wakeFailed(e.Text)
 		case relay.ServerClosed:
@@ -284,6 +305,19 @@ func (f *front) onRelay(events []relay.Event) {
 // closedPause is how long a session may go on once its server has closed the output: it ends what the server has left.
 const closedPause = time.Second
 
+// onRaw: the client does not speak in lines. What is said passes unread, so nobody could tell what a server is asked, or would be
+// told again.
+func (f *front) onRaw() {
+	f.log.Info().Msg("the client does not speak in lines: its server is its own, and never sleeps")
+	f.record.Sleepless, f.clock.lookAt = "the client does not speak in lines", time.Time{}
+	if f.o.Finder != nil {
+		f.goAlone(errors.New("its client does not speak in lines"))
+	}
+}
+
+// lostPause is how long open calls wait for the exit code of a server that has closed its output. What it leaves may take long.
+const lostPause = 500 * time.Millisecond
+
 // onServerClosed: no answer can come any more. What the client says from now on is for the next server. Without a next one the
 // session is over: a client without a front before the server would see the end of the stream.
 func (f *front) onServerClosed() {
@@ -292,6 +326,7 @@ func (f *front) onServerClosed() {
 	}
 	if may, _ := f.mayRestart(); may && f.phase == awake && f.relay.Spoke() {
 		f.step(onCrash)
+		f.clock.lostAt = time.Now().Add(lostPause)
 		return
 	}
 	f.back.pressAt = proc.Earliest(f.back.pressAt, time.Now().Add(closedPause))
@@ -308,8 +343,6 @@ func (f *front) onRefused(e relay.Event) {
 		f.log.Error().Str("error", e.Text).Msg("message is too long")
 		f.pauses.why = e.Text
 		f.end(session.CauseTooLong)
-	case relay.Withheld:
-		f.log.Debug().Str("method", e.Text).Msg("request of a server that is being put to sleep is not passed on")
 	case relay.Dropped:
 		f.log.Debug().Str("method", e.Text).Msg("dropped: the server could not be woken")
 	}
@@ -352,6 +385,9 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 // listens reports whether the client may still read when a session ends with this cause.
 func listens(c session.Cause) bool { return c != session.CauseStdout && c != session.CauseGateway }
 
+// clientPatience is how long a client that does not read its last answers may hold up the end.
+const clientPatience = time.Second
+
 // flush passes on what the server has still written, and answers the requests that it left open with an error. The
 // wait for a slow client is bounded.
 func (f *front) flush() {
@@ -372,14 +408,16 @@ func (f *front) flush() {
 		// The end of a message that is too long was not seen, so its id may not be known.
 		owed = relay.Unanswered{Answer: "mcp-tether: " + f.pauses.why, Unread: true}
 	}
-	if !f.relay.Flush(owed, time.Now().Add(f.o.EOFGrace)) {
+	if !f.relay.Flush(owed, clientPatience) {
 		f.log.Warn().Msg("the client did not read the last of the server's output")
 	}
 }
 
-// forget closes the pipes of a backend that has ended. What its server has written is still passed on.
-func (f *front) forget() {
-	f.relay.Disconnect()
+// forget closes the pipes of a backend that has ended. What its server has written is passed on, and what it has not answered gets an
+// error that says why.
+func (f *front) forget(why string) {
+	f.clock.lostAt = time.Time{}
+	f.relay.Disconnect(why)
 	f.back = backend{}
 	if f.o.Finder != nil && f.lease == nil {
 		f.openRecord()

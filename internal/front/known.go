@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/mcp"
+	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/session"
 )
 
@@ -20,18 +21,18 @@ import (
 type Known struct {
 	Version int      `json:"version"`
 	Args    []string `json:"args"`
-	mcp.Published
+	mux.Published
 }
 
 // knownVersion is the version of an entry. It is part of the name as well.
-const knownVersion = 1
+const knownVersion = 2
 
 // ParseKnown reads an entry. The error says that it is none that we have written: a line of JSON.
 func ParseKnown(text []byte) (k Known, err error) {
 	if err = json.Unmarshal(text, &k); err != nil {
 		return k, err
 	}
-	if k.Version != knownVersion || mcp.ValueAt(k.Reply, "protocolVersion") == nil && k.Answer == nil || bytes.IndexByte(text, '\n') != len(text)-1 {
+	if k.Version != knownVersion || len(k.Answers) == 0 || bytes.IndexByte(text, '\n') != len(text)-1 {
 		return k, errors.New("not an entry of this version")
 	}
 	return k, nil
@@ -46,25 +47,25 @@ type known struct {
 	asked bool
 }
 
-// load gives what is known of the server; nil where nothing is.
-func (k *known) load(request []byte) *mcp.Published {
+// load gives what is known of the server that answers a greeting, which is the client's initialize, or nil without a handshake.
+func (k *known) load(greeting []byte) (nothing mux.Published) {
 	id, found := identity(k.command)
 	if !k.asked {
 		k.first, k.asked = id, true
 	}
 	if !found {
 		k.log.Debug().Msg("the server is started: it is not known what its command starts")
-		return nil
+		return nothing
 	}
-	dir, name, err := entry(id, request)
+	dir, name, err := entry(id, greeting)
 	if err != nil {
 		k.log.Warn().Err(err).Msg("without a cache the server is started: --lazy has no effect")
-		return nil
+		return nothing
 	}
 	defer dir.Close()
 	text, err := dir.ReadCached(name)
 	if errors.Is(err, unix.ENOENT) {
-		return nil
+		return nothing
 	}
 	var e Known
 	if err == nil {
@@ -72,18 +73,18 @@ func (k *known) load(request []byte) *mcp.Published {
 	}
 	if err != nil {
 		k.log.Warn().Err(err).Msg("what was left about the server is not used")
-		return nil
+		return nothing
 	}
-	return &e.Published
+	return e.Published
 }
 
 // save adds what the server has published. It is left out if the server's files have changed since it was started.
-func (k *known) save(request []byte, news mcp.Published) {
+func (k *known) save(greeting []byte, news mux.Published) {
 	id, found := identity(k.command)
 	if !found || k.first != "" && id != k.first {
 		return
 	}
-	dir, name, err := entry(id, request)
+	dir, name, err := entry(id, greeting)
 	if err == nil {
 		defer dir.Close()
 		if err = k.replace(dir, name, news); err == nil {
@@ -93,7 +94,7 @@ func (k *known) save(request []byte, news mcp.Published) {
 	k.log.Warn().Err(err).Msg("what the server publishes is not kept")
 }
 
-func (k *known) replace(dir *session.Directory, name string, news mcp.Published) error {
+func (k *known) replace(dir *session.Directory, name string, news mux.Published) error {
 	if news.Wrong {
 		return dir.RemoveCached(name)
 	}
@@ -105,8 +106,8 @@ func (k *known) replace(dir *session.Directory, name string, news mcp.Published)
 		}
 	}
 	e.Version, e.Args = knownVersion, session.Redact(k.command)
-	if e.Add(news); news.Answer != nil {
-		e.Published = news
+	if e.Add(news); len(e.Answers) == 0 {
+		return dir.RemoveCached(name)
 	}
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -116,7 +117,7 @@ func (k *known) replace(dir *session.Directory, name string, news mcp.Published)
 }
 
 // entry is the directory of the cache, and the name of an entry in it. That tells nothing to who has not the user's secret.
-func entry(id string, request []byte) (*session.Directory, string, error) {
+func entry(id string, greeting []byte) (*session.Directory, string, error) {
 	dir, err := session.OpenCache(os.Getuid(), os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME"))
 	if err != nil {
 		return nil, "", err
@@ -126,7 +127,6 @@ func entry(id string, request []byte) (*session.Directory, string, error) {
 		dir.Close()
 		return nil, "", err
 	}
-	method, params := mcp.ValueAt(request, "method"), mcp.ValueAt(request, "params")
-	sum := session.KeyedHash(secret, fmt.Appendf(nil, "%d %d %s%s %s", knownVersion, len(id), id, method, params))
+	sum := session.KeyedHash(secret, fmt.Appendf(nil, "%d %d %s%s", knownVersion, len(id), id, mcp.ValueAt(greeting, "params")))
 	return dir, hex.EncodeToString(sum[:]), nil
 }

@@ -5,16 +5,24 @@ package front
 type phase uint8
 
 const (
-	same     phase = iota // in the table: no change
-	awake                 // the backend serves
-	falling               // it is being ended, and the session goes on
-	crashing              // its server has ended by itself and is to be started again, or is to be replaced; the rest is being ended
-	asleep                // there is none
-	waking                // one was started, and the handshake is not finished
-	trying                // as awake, but there was no handshake, and the new server has not answered anything yet
-	failing               // the new server cannot take the place of the last one; it is being ended
-	over                  // the session is ending for good
+	same    phase = iota // in the table: no change
+	awake                // the backend serves
+	falling              // it is being ended, and the session goes on: fall says why
+	asleep               // there is none
+	waking               // one was started, and the handshake is not finished
+	trying               // as awake, but there was no handshake, and the new server has not answered anything yet
+	over                 // the session is ending for good
 	phases
+)
+
+// fall is why a backend is being ended while the session goes on.
+type fall uint8
+
+const (
+	nap     fall = iota // it is idle
+	crash               // its server has ended by itself, and is to be started again
+	unfit               // its server cannot take the place of the last one
+	replace             // another server is wanted in the place of its own
 )
 
 // event is what can happen in a phase.
@@ -40,13 +48,10 @@ type action uint8
 
 const (
 	carryOn       action = iota
-	putToSleep           // end the backend, keep the client's streams
-	hold                 // the client's messages wait
-	sleep                // forget the backend
-	reportCrash          // forget the backend, and answer the calls that it had
+	letFall              // end the backend, keep the client's streams; the client's messages wait
+	forget               // forget the backend, and what was asked of it, as fall says
 	wake                 // start a backend and replay the handshake
 	resume               // messages pass again
-	abandon              // end the half-started backend
 	refuseWaiting        // forget the backend, and answer the messages that wait for it
 	end                  // for good
 )
@@ -59,19 +64,17 @@ type move struct {
 // phaseTable is the policy. What is not in it changes nothing. A message that comes while the backend is being ended waits
 // in the client's stream, and is seen again once the backend is gone.
 var phaseTable = [phases][events]move{
-	awake:    {onIdle: {falling, putToSleep}, onCrash: {crashing, hold}, onRestart: {crashing, hold}, onGone: {over, end}, onEnd: {over, end}},
-	falling:  {onGone: {asleep, sleep}, onEnd: {over, end}},
-	crashing: {onGone: {asleep, reportCrash}, onEnd: {over, end}},
-	asleep:   {onMessage: {waking, wake}, onEnd: {over, end}},
+	awake:   {onIdle: {falling, letFall}, onCrash: {falling, letFall}, onRestart: {falling, letFall}, onGone: {over, end}, onEnd: {over, end}},
+	falling: {onGone: {asleep, forget}, onEnd: {over, end}},
+	asleep:  {onMessage: {waking, wake}, onEnd: {over, end}},
 	waking: {
-		onRestored: {awake, resume}, onUnasked: {trying, resume}, onFailed: {failing, abandon},
+		onRestored: {awake, resume}, onUnasked: {trying, resume}, onFailed: {falling, letFall},
 		onGone: {asleep, refuseWaiting}, onUnstarted: {asleep, refuseWaiting}, onEnd: {over, end},
 	},
 	trying: {
-		onAnswered: {awake, carryOn}, onIdle: {falling, putToSleep}, onFailed: {failing, abandon}, onRestart: {crashing, hold},
+		onAnswered: {awake, carryOn}, onIdle: {falling, letFall}, onFailed: {falling, letFall}, onRestart: {falling, letFall},
 		onGone: {asleep, refuseWaiting}, onEnd: {over, end},
 	},
-	failing: {onGone: {asleep, refuseWaiting}, onEnd: {over, end}},
 }
 
 // step takes an event.
@@ -81,4 +84,17 @@ func (p *phase) step(ev event) action {
 		*p = mv.to
 	}
 	return mv.do
+}
+
+// because is why an event makes a backend fall.
+func (ev event) because() fall {
+	switch ev {
+	case onCrash:
+		return crash
+	case onFailed:
+		return unfit
+	case onRestart:
+		return replace
+	}
+	return nap
 }

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/mcp"
+	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
 	"mcp-tether/internal/testkit"
@@ -28,10 +28,9 @@ import (
 //   - a server gets the answer to what it has asked, in whatever order the client answers.
 //   - if all go on with what they have to do, each call is answered, by a server or with an error.
 //
-// It was seen to fail without the wait for roots (Conversation.AwaitRoots) and without ids by generation
-// (Conversation.ToClient). It also failed with late answers passed on (Conversation.ToServer), and without the answer
-// to calls of a crashed server (Relay.Crashed), with cancelled calls that wait on (backlog.cancel), and with a first server that
-// is not known to ask for roots (Published.Roots).
+// It was seen to fail without the wait for roots (Mux.awaitsRoots), with ids of questions that are used again (server.renames),
+// without the answer to calls of a server that is gone (Mux.lose), and with a first server that is not known to ask for roots
+// (Published.Roots).
 func TestPhaseModelWithRelay(t *testing.T) {
 	for _, lazy := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lazy %t", lazy), func(t *testing.T) {
@@ -76,7 +75,7 @@ func explore(t *testing.T, lazy bool) {
 			}
 		}
 	}
-	for _, want := range []phase{awake, falling, crashing, asleep, waking, failing} {
+	for _, want := range []phase{awake, falling, asleep, waking} {
 		if !reached[want] && !(lazy && depth < 10) { // A lazy server falls asleep, or crashes, after more moves.
 			t.Errorf("phase %v is never reached", want)
 		}
@@ -105,14 +104,15 @@ type scene struct {
 	t        *testing.T
 	path     []string
 	phase    phase
+	fall     fall
 	relay    *relay.Relay
 	toClient relay.Stream
 	// toRelay and fromRelay are the client's ends, in and out those of the server.
 	toRelay, fromRelay, in, out int
 	fds                         []int
-	// settling says that the server that wakes is to come to rest, and settled that it has.
-	settling, settled bool
-	server            actor
+	// settled says that the server that wakes has come to rest.
+	settled bool
+	server  actor
 	// calls are the client's calls, questions those that it has not answered yet, and wanted the open requests for its
 	// roots.
 	calls             []played
@@ -157,11 +157,8 @@ func newScene(t *testing.T, path []string, lazy bool) *scene {
 	s.relay = relay.New(relay.ReadEnd(up[0]), s.toClient, roomy, time.Now())
 	if lazy {
 		s.phase = asleep
-		known := mcp.Published{Reply: json.RawMessage(reply), Roots: true}
-		s.relay.Lazy(relay.Published{
-			Load: func([]byte) *mcp.Published { return &known },
-			Save: func([]byte, mcp.Published) {},
-		})
+		known := mux.Published{Answers: map[string]mux.Answer{"initialize": {Text: json.RawMessage(`{"result":` + reply + `}`)}}, Roots: true}
+		s.relay.Lazy(func([]byte) mux.Published { return known }, func([]byte, mux.Published) {})
 		s.say(s.toRelay, greeting)
 		s.say(s.toRelay, greeted)
 		if s.phase != asleep {
@@ -220,7 +217,7 @@ func (s *scene) letGo() {
 func (s *scene) close() {
 	s.letGo()
 	s.relay.EndServer()
-	s.relay.Disconnect()
+	s.relay.Disconnect("")
 	for range 10 { // Without a server the relay closes its stream once that has ended. It has room for what is passed on.
 		fds := s.relay.Polls()
 		proc.Poll(fds[:], 0)
@@ -261,8 +258,6 @@ func (s *scene) on(events []relay.Event) {
 		switch e.Kind {
 		case relay.ClientWrote:
 			s.change(onMessage)
-		case relay.Settling:
-			s.settling = true
 		case relay.Answered:
 			s.change(onAnswered)
 		case relay.Restored:
@@ -275,7 +270,7 @@ func (s *scene) on(events []relay.Event) {
 			if s.phase == awake {
 				s.change(onCrash)
 			}
-		case relay.Withheld, relay.Dropped:
+		case relay.Dropped:
 		default:
 			s.fail("event %v", e)
 		}
@@ -285,19 +280,20 @@ func (s *scene) on(events []relay.Event) {
 // change gives an event to the table, and does with the relay what a front does.
 func (s *scene) change(ev event) {
 	switch s.phase.step(ev) {
-	case putToSleep, hold, abandon:
+	case letFall:
+		s.fall = ev.because()
 		s.relay.EndServer()
-	case sleep:
-		s.relay.Disconnect()
-	case reportCrash:
-		s.relay.Crashed("crashed")
-		s.relay.Disconnect()
+	case forget:
+		s.relay.Disconnect("ended")
+		if s.fall == unfit {
+			s.on(s.relay.Refuse("no server"))
+		}
 	case wake:
 		s.connect()
-		s.settling, s.settled = false, false
+		s.settled = false
 		s.on(s.relay.Restore())
 	case refuseWaiting:
-		s.relay.Disconnect()
+		s.relay.Disconnect("no server")
 		s.on(s.relay.Refuse("no server"))
 	case resume, carryOn, end:
 	}
@@ -332,7 +328,7 @@ func (s *scene) do(move string) bool {
 		s.calls[i].cancelled = true
 		s.say(s.toRelay, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, i+1))
 	case "idle":
-		if ok, _ := s.relay.MaySleep(time.Now()); s.phase != awake || !ok {
+		if ok, _ := s.relay.MaySleep(); s.phase != awake || !ok {
 			return false
 		}
 		s.change(onIdle)
@@ -340,10 +336,10 @@ func (s *scene) do(move string) bool {
 	case "gone":
 		return s.gone()
 	case "settle":
-		if !s.settling || s.phase != waking {
+		if s.relay.Pause() == 0 || s.phase != waking {
 			return false
 		}
-		s.settling, s.settled = false, true
+		s.settled = true
 		s.on(s.relay.Settled())
 		s.settle()
 	case "give roots":
@@ -410,7 +406,7 @@ func (s *scene) serverDoes(move string) bool {
 // of its own.
 func (s *scene) gone() bool {
 	switch {
-	case s.phase == crashing:
+	case s.phase == falling && s.fall == crash:
 		s.change(onGone)
 		s.settle() // The client is listened to again once the open calls are answered.
 		s.settle()
@@ -524,7 +520,7 @@ func (s *scene) clientReads() {
 // finish lets client and server do all that they still have to do, and checks that each call has its answer.
 func (s *scene) finish() {
 	for range 60 {
-		if s.phase == falling || s.phase == crashing || s.phase == failing {
+		if s.phase == falling {
 			s.do("gone")
 			continue
 		}
@@ -564,5 +560,5 @@ func (s *scene) key() string {
 	}
 	pings := len(a.pings)
 	a.generation, a.pings = min(a.generation, 3), nil
-	return fmt.Sprint(s.phase, a, pings, s.settling, s.settled, calls, old(s.questions), old(s.wanted))
+	return fmt.Sprint(s.phase, a, pings, s.fall, s.relay.Pause(), s.settled, calls, old(s.questions), old(s.wanted))
 }

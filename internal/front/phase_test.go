@@ -41,15 +41,13 @@ func (w world) after(ev event) (next world, possible bool) {
 		w.backend = false
 	}
 	switch w.state.step(ev) {
-	case putToSleep, hold, abandon:
+	case letFall:
 		w.pass = false
 	case wake:
 		w.backend, w.owed = true, true
 	case resume:
 		w.pass, w.owed = true, false
-	case sleep:
-		w.owed = false
-	case reportCrash:
+	case forget:
 		w.pass, w.owed = false, false
 	case refuseWaiting:
 		w.pass, w.owed = false, false

@@ -45,7 +45,7 @@ func (f *front) state() string {
 		return session.StateLazy
 	case f.phase == asleep:
 		return session.StateAsleep
-	case f.phase == falling, f.phase == crashing, f.phase == failing:
+	case f.phase == falling:
 		return session.StateFalling
 	}
 	return session.StateRunning

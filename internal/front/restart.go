@@ -40,7 +40,7 @@ func (f *front) wantRestart(grace time.Duration) {
 	switch {
 	case f.back.attached: // A host is asked itself.
 	case f.phase == asleep && !f.restart.under:
-		f.pauses.afterWake, f.pauses.afterCrash, f.clock.retryAt = 0, 0, time.Time{}
+		f.pauses.between, f.clock.retryAt = 0, time.Time{}
 		f.listenToClient()
 	default:
 		f.restart.by = proc.Earliest(f.restart.by, time.Now().Add(grace))
@@ -75,7 +75,6 @@ func (f *front) restartIfReady(now time.Time) {
 func (f *front) replaced() {
 	f.log.Info().Msg("server was ended, to be started again")
 	f.pauses.restarts = true
-	f.relay.Crashed("mcp-tether: the server was restarted before it answered")
-	f.forget()
+	f.forget("mcp-tether: the server was restarted before it answered")
 	f.listenToClient()
 }

@@ -74,13 +74,13 @@ func (f *front) onHost() {
 	}
 	unread := f.back.leave()
 	// Host after host that reads nothing is no accident: then it counts as a failure.
-	untaken := news.Lost && len(unread) > 0 && int64(len(unread)) == f.relay.Sent() && f.pauses.afterCrash < f.patience().last
+	untaken := news.Lost && len(unread) > 0 && int64(len(unread)) == f.relay.Sent() && f.pauses.between < f.patience().last
 	switch {
 	case news.Elsewhere:
 		f.log.Info().Str("why", news.Why).Msg("session goes on at another shared server")
 		f.moveOn(unread, time.Now())
 	case untaken:
-		f.moveOn(unread, f.patience().backOff(&f.pauses.afterCrash, time.Now()))
+		f.moveOn(unread, f.patience().backOff(&f.pauses.between, time.Now()))
 	case news.Lost:
 		f.back.word = hostKilled
 		f.onBackendEnd(exitFailure)
@@ -100,8 +100,8 @@ func (f *front) onHost() {
 // and it is said anew.
 func (f *front) moveOn(unread []byte, at time.Time) {
 	if f.phase == waking {
-		f.relay.Disconnect()
-		f.clock.wakeBy, f.clock.rest = time.Time{}, rest{} // The next host may take long to come.
+		f.relay.Disconnect("")
+		f.clock.wakeBy, f.clock.restAt = time.Time{}, time.Time{} // The next host may take long to come.
 	} else {
 		f.relay.Park(unread)
 	}

@@ -29,7 +29,7 @@ func TestNextHostMayTakeLong(t *testing.T) {
 	f, _, _ := withClient(t, waking)
 	f.o.Finder = &share.Finder{}
 	now := time.Now()
-	f.clock.wakeBy, f.clock.rest.at = now, now
+	f.clock.wakeBy, f.clock.restAt = now, now
 	f.moveOn(nil, now.Add(time.Hour))
 	f.onTime(now)
 	if due := f.due(); f.phase != waking || !due.Equal(now.Add(time.Hour)) {

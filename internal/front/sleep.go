@@ -3,10 +3,8 @@ package front
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"mcp-tether/internal/proc"
-
+	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
 )
 
@@ -43,13 +41,10 @@ func (f *front) sleepIfIdle(now time.Time) {
 	if f.clock.lookAt = used.Add(f.o.Hibernate); now.Before(f.clock.lookAt) {
 		return
 	}
-	may, why := f.relay.MaySleep(now)
+	may, why := f.relay.MaySleep()
 	may = may && f.back.hasRead()
 	if may && !f.o.Anyway {
-		if why = f.work(now); why == asking {
-			f.clock.lookAt = now.Add(askTime)
-			return
-		}
+		why = f.work(now)
 	}
 	if may && why == "" {
 		f.step(onIdle)
@@ -79,15 +74,16 @@ func (f *front) tellAwake(why string) {
 // sleep forgets the backend: the server is asleep from now on.
 func (f *front) sleep() {
 	f.record.Sleeps++
+	f.pauses.between = 0
 	f.record.Awake = ""
-	f.forget()
+	f.forget("")
 	f.log.Info().Int("sleeps", f.record.Sleeps).Msg("server sleeps")
 	f.listenToClient()
 }
 
 // listenToClient acts on what the client has done meanwhile, and has waited for a server to be gone.
 func (f *front) listenToClient() {
-	f.onRelay(f.relay.Move([3]unix.PollFd{}))
+	f.onRelay(f.relay.Move(relay.Polled{}))
 	f.endIfClosed()
 }
 

@@ -9,8 +9,8 @@ import (
 
 // pauses are those between two starts of a backend.
 type pauses struct {
-	// afterWake grows with each failed wake, and afterCrash with each server that does not live long.
-	afterWake, afterCrash time.Duration
+	// between grows with each failed wake, and with each server that does not live long.
+	between time.Duration
 	// why says what failed, or why the session ends. refusal is the answer to calls in a long pause.
 	why, refusal string
 	// wanted says that a call had that answer, so the next try is made all the same.
@@ -43,7 +43,7 @@ func (p patience) backOff(pause *time.Duration, now time.Time) time.Time {
 // wake starts a backend. The client's requests wait until the new server has answered the handshake as the first one did.
 func (f *front) wake() {
 	f.pauses.why, f.pauses.wanted = "", false
-	f.clock.wakeBy, f.clock.rest = time.Time{}, rest{} // Another session's host may take long to end.
+	f.clock.wakeBy, f.clock.rest, f.clock.restAt = time.Time{}, 0, time.Time{} // Another session's host may take long to end.
 	f.begin()
 }
 
@@ -64,7 +64,6 @@ func (f *front) begin() {
 func (f *front) resume() {
 	now := time.Now()
 	f.clock.retryAt, f.clock.lookAt = time.Time{}, f.settled(now)
-	f.proven()
 	if !f.relay.Spoke() && !f.pauses.restarts {
 		// The first host: nothing was woken.
 	} else if took := milliseconds(now.Sub(f.back.began)); f.pauses.restarts {
@@ -74,17 +73,13 @@ func (f *front) resume() {
 		f.record.Wakes++
 		f.log.Info().Int("wakes", f.record.Wakes).Float64("wake_ms", took).Msg("server woken")
 	}
+	if f.phase == awake && !f.pauses.restarts {
+		f.pauses.between = 0
+	}
 	f.pauses.restarts, f.restart.under, f.record.Unstarted = false, false, ""
 	f.writeRecord()
 	if f.closing {
 		f.end(session.CauseStdin)
-	}
-}
-
-// proven begins the pauses anew once a server is awake. One that is only tried may fail as those before it did.
-func (f *front) proven() {
-	if f.phase == awake {
-		f.pauses.afterWake = 0
 	}
 }
 
@@ -108,12 +103,12 @@ func (f *front) refuseWaiting() {
 		p.why = f.mute()
 	}
 	f.restart.under, f.record.Unstarted = false, p.why
-	f.forget()
-	f.clock.retryAt = f.patience().backOff(&p.afterWake, time.Now())
-	f.log.Error().Str("why", p.why).Dur("next_try_in", p.afterWake).Msg("server could not be woken")
-	f.relay.Forget()
 	p.refusal = "mcp-tether: the server could not be woken: " + p.why
-	f.refuse(p.afterWake)
+	f.forget(p.refusal)
+	f.clock.retryAt = f.patience().backOff(&p.between, time.Now())
+	f.log.Error().Str("why", p.why).Dur("next_try_in", p.between).Msg("server could not be woken")
+	f.relay.Forget()
+	f.refuse(p.between)
 	f.listenToClient()
 }
 

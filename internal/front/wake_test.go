@@ -22,10 +22,11 @@ import (
 // with a message that it has still sent. If it reads in time, the message is for the next server.
 func TestAClientThatDoesNotReadKeepsNoSession(t *testing.T) {
 	const asked = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n"
-	for name, before := range map[string]phase{"asleep": falling, "crashed": crashing} {
+	for name, before := range map[string]fall{"asleep": nap, "crashed": crash} {
 		for _, reads := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, reads %v", name, reads), func(t *testing.T) {
-				f, toRelay, fromRelay := withClient(t, before)
+				f, toRelay, fromRelay := withClient(t, falling)
+				f.fall = before
 				f.o.EOFGrace, f.o.WakeTimeout, f.o.EndLimit = time.Hour, time.Hour, time.Hour
 				fill(t, f, fromRelay)
 				f.step(onGone)
@@ -134,15 +135,15 @@ func TestPauseGrowsWithoutAHandshake(t *testing.T) {
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		f.step(onUnasked)
 		f.step(onGone)
-		if f.phase != asleep || f.pauses.afterWake != want {
-			t.Errorf("phase %v, pause %v, want %v", f.phase, f.pauses.afterWake, want)
+		if f.phase != asleep || f.pauses.between != want {
+			t.Errorf("phase %v, pause %v, want %v", f.phase, f.pauses.between, want)
 		}
 		f.phase = waking
 	}
 	f.step(onUnasked)
 	f.onRelay([]relay.Event{{Kind: relay.Answered}})
-	if f.phase != awake || f.pauses.afterWake != 0 {
-		t.Errorf("phase %v, pause %v", f.phase, f.pauses.afterWake)
+	if f.phase != awake || f.pauses.between != 0 {
+		t.Errorf("phase %v, pause %v", f.phase, f.pauses.between)
 	}
 }
 
@@ -158,7 +159,7 @@ func TestCallsAreAnsweredInALongPause(t *testing.T) {
 		if err := unix.SetNonblock(fromRelay, true); err != nil {
 			t.Fatal(err)
 		}
-		f.pauses.why, f.pauses.afterWake = "no database", c.pause/2
+		f.pauses.why, f.pauses.between = "no database", c.pause/2
 		f.step(onGone)
 		refused := c.pause > shortPause && c.calls
 		if c.calls {

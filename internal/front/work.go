@@ -1,15 +1,13 @@
 package front
 
 import (
-	"context"
+	"cmp"
 	"errors"
-	"net"
 	"os"
 	"strconv"
 	"time"
 
 	"mcp-tether/cgroup"
-	"mcp-tether/internal/engine"
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -33,8 +31,6 @@ type seen struct {
 	ticks    uint64
 	// pause is that between two looks at a server that is kept awake.
 	pause time.Duration
-	// answer is what the engine will say about the containers; nil while it is not asked.
-	answer chan string
 }
 
 // tree are the server's processes at one moment.
@@ -107,7 +103,7 @@ func (f *front) onMet(works bool) {
 // beginIdle notes the processor time that the server has used until now, when an idle time begins.
 func (f *front) beginIdle(used, now time.Time) {
 	s := &f.back.seen
-	s.used, s.at, s.pause, s.answer = used, now, 0, nil
+	s.used, s.at, s.pause = used, now, 0
 	if !f.o.Anyway {
 		t, _ := f.tree()
 		s.ticks = t.ticks
@@ -122,7 +118,7 @@ const (
 	idleShare = 1000
 )
 
-// work says what shows that an idle server has work in it, "" for nothing, and asking if the engine is to be asked first.
+// work says what shows that an idle server has work in it, "" for nothing.
 func (f *front) work(now time.Time) (why string) {
 	s := &f.back.seen
 	t, err := f.tree()
@@ -214,60 +210,14 @@ func (f *front) behind(dir *session.Directory, t *tree) *session.Record {
 	return nil
 }
 
-// askTime is how long an engine may take to say which containers run. Messages pass meanwhile.
-const askTime = time.Second
-
-// asking says that it is asked.
-const asking = "the engine is asked for its containers"
-
-// contained says which container of the session runs. The answer of the engine is for the next look.
+// contained says which container the session has made since the server was met. What becomes of one is not asked. One that was there
+// before may be the server itself.
 func (f *front) contained(dir *session.Directory, r *session.Record) (why string) {
-	s := &f.back.seen
-	if answer := s.answer; answer != nil {
-		s.answer = nil
-		select {
-		case why = <-answer:
-			return why
-		default:
-			return "the container engine does not answer"
-		}
-	}
 	notes, err := dir.Notes(r.ID)
-	if err != nil || len(notes) == 0 {
-		return words(err)
-	}
-	answer, met := make(chan string, 1), s.met
-	s.answer = answer
-	go func() { answer <- running(r, notes, met) }()
-	return asking
-}
-
-// running asks the engine which container runs. One that a client feeds, and that was there before the server was met, is the
-// server itself.
-func running(r *session.Record, notes []engine.Note, met time.Time) (why string) {
-	at, err := engine.EndpointAt(r.Engine, r.EngineContext, r.EnginePodman)
-	if err != nil || at.Helper() != "" {
-		return "it has made containers in an engine that is not asked"
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), askTime)
-	defer cancel()
-	client := engine.Client{Dial: func() (net.Conn, error) { return at.Dial(askTime, nil) }}
-	var made engine.Ledger
 	for i := range notes {
-		made.Add(notes[i])
-	}
-	for _, o := range made.Objects() {
-		if o.Kind != engine.Container {
-			continue
-		}
-		c, err := client.Inspect(ctx, o.ID)
-		switch {
-		case errors.Is(err, engine.ErrNotFound):
-		case err != nil:
-			return err.Error()
-		case c.Running && !c.IsKept() && !(c.Interactive && o.At.Before(met)):
-			return "container " + c.Name + " runs"
+		if n := &notes[i]; n.At.After(f.back.seen.met) {
+			return "container " + cmp.Or(n.Name, n.ID) + " was made"
 		}
 	}
-	return ""
+	return words(err)
 }

@@ -1,6 +1,5 @@
-// Package mcp knows the parts of the Model Context Protocol that a relay needs to hibernate idle servers, and package
-// mux to share one. Scanner finds where a message ends, and its id and method. Conversation reports whether anything
-// stands in the way of ending the server, and what its successor must be sent. The package does no input or output,
+// Package mcp knows the parts of the Model Context Protocol that package mux needs to put one server after another, and to
+// share one. Parse reads a line, and the walker finds values in it where they stand. The package does no input or output,
 // keeps no clock and logs nothing.
 //
 // What it relies on, by version of the specification and page (modelcontextprotocol.io/specification/VERSION/PAGE):

@@ -1,16 +1,17 @@
 package mcp
 
-import "slices"
+import "bytes"
 
 // Kind says what a message is for.
 type Kind uint8
 
 const (
-	// Opaque is a line or element that no receiver takes for a message: no JSON object, or one that is none of the
-	// other kinds.
+	// Opaque is a line that no receiver takes for a message: no JSON object, or one that is none of the other kinds.
 	Opaque Kind = iota
 	// Unclear may be a message to its receiver, but cannot be read here.
 	Unclear
+	// Batch is a line with messages in it (2025-03-26, basic/index, "Batching").
+	Batch
 	// Request has a method and an id. It is to be answered.
 	Request
 	// Notification has a method and no id.
@@ -23,7 +24,10 @@ const (
 // has it (JSON-RPC 2.0, section 5).
 const IDNull = "null"
 
-// Message is one JSON-RPC message; the elements of a batch come one by one.
+// DefaultMax is how many bytes a message may have, without its newline.
+const DefaultMax = 64 << 20
+
+// Message is one line of JSON-RPC.
 type Message struct {
 	// ID is the id as JSON, in one spelling for all equal ids (1, 1.0 and 1e0; "a" and "\u0061"). Empty if there is none.
 	ID string
@@ -32,33 +36,83 @@ type Message struct {
 	Kind   Kind
 	// IsError says that the response has an error that is not null.
 	IsError bool
-	// Line is false for an element of a batch.
-	Line bool
-	// Size is in bytes: of the line without its newline (a carriage return before it counts), or of the element.
-	Size int64
-	// Raw are these bytes, or nil if the whole line had more than Scanner.Keep. Valid only during emit.
-	Raw []byte
-	// idFrom and idTo are where in Raw the id is; idTo is 0 if there is none.
-	idFrom, idTo int64
+	// Line is the line as it came, with its newline if it has one. Raw is the same from its first bracket on, without the newline.
+	Line, Raw []byte
+	// IDSpan and the rest are where in Raw these members are.
+	IDSpan, Params, Result, Error Span
 }
 
-// answers reports whether the message ends the request that has its id.
-func (m Message) answers() bool { return m.Kind == Response && m.ID != "" && m.ID != IDNull }
+// Answers reports whether the message ends the request that has its id.
+func (m *Message) Answers() bool { return m.Kind == Response && m.ID != "" && m.ID != IDNull }
 
-// asks reports whether the message is a request that can be answered. A request with the id null is unclear: not every
-// server answers it, and its answer looks like the answer to an unreadable line.
-func (m Message) asks() bool { return m.Kind == Request && m.ID != IDNull }
+// byteOrderMark may stand before a message. Some receivers pass over it.
+const byteOrderMark = "\ufeff"
 
-// unclear reports whether the message may be a request whose end cannot be recognised.
-func (m Message) unclear() bool { return m.Kind == Unclear || m.Kind == Request && m.ID == IDNull }
-
-// IDSpan is where in Raw the id is; to is 0 if there is none.
-func (m Message) IDSpan() (from, to int) { return int(m.idFrom), int(m.idTo) }
-
-// withID gives the message with another id, which is JSON.
-func (m Message) withID(id string) []byte {
-	if m.idTo == 0 || m.Raw == nil {
-		return nil
+// Parse reads a line, with or without its newline. Of several members with one name the last counts, as in JavaScript, Python
+// and Go. The case of names counts. The message has parts of the line, so it is valid as long as that is.
+func Parse(line []byte) Message {
+	m := Message{Line: line, Raw: bytes.TrimLeft(bytes.TrimSuffix(line, []byte("\n")), " \t\r")}
+	switch {
+	case len(m.Raw) == 0:
+	case m.Raw[0] == '{':
+		m.readObject()
+	case m.Raw[0] == '[':
+		if next := bytes.TrimLeft(m.Raw[1:], " \t\r"); len(next) > 0 && next[0] == '{' { // Not "[INFO] listening".
+			m.Kind = Batch
+		}
+	case bytes.HasPrefix(m.Raw, []byte(byteOrderMark)):
+		if behind := Parse(m.Raw[len(byteOrderMark):]); behind.Kind != Opaque {
+			m.Kind = Unclear
+		}
 	}
-	return slices.Concat(m.Raw[:m.idFrom], []byte(id), m.Raw[m.idTo:])
+	return m
+}
+
+// readObject finds the members of a message. It goes through each byte once.
+func (m *Message) readObject() {
+	o := MembersOf(m.Raw, Span{0, len(m.Raw)})
+	var method Span
+	for o.Next() {
+		switch {
+		case o.named("id"):
+			m.IDSpan = o.Value
+		case o.named("method"):
+			method = o.Value
+		case o.named("params"):
+			m.Params = o.Value
+		case o.named("result"):
+			m.Result = o.Value
+		case o.named("error"):
+			m.Error = o.Value
+		}
+	}
+	if !o.Closed || o.skip(o.at) < len(m.Raw) {
+		m.Kind = o.oddity()
+		return
+	}
+	idReads := true
+	if m.IDSpan.To > 0 {
+		m.ID, idReads = NormalID(m.IDSpan.Of(m.Raw))
+	}
+	switch {
+	case !idReads, method.To > 0 && m.Raw[method.From] != '"':
+		m.ID, m.Kind = "", Unclear
+		return
+	case method.To > 0:
+		m.Method = TextOf(m.Raw, method)
+		if m.Kind = Notification; m.IDSpan.To > 0 {
+			m.Kind = Request
+		}
+	case m.Result.To > 0, m.Error.To > 0:
+		m.Kind, m.IsError = Response, m.Error.To > 0 && m.Raw[m.Error.From] != 'n'
+	}
+}
+
+// oddity is the kind of a line that begins as an object and is none. No parser takes a line that ends in the middle of a value for
+// a message, nor a text in brackets such as "{debug} ready".
+func (o *Members) oddity() Kind {
+	if o.cut || !o.begun && !o.Closed && !o.is('"') && !o.is('\'') {
+		return Opaque
+	}
+	return Unclear
 }

@@ -1,36 +1,35 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
 )
 
 // ValueAt gives the value at a path of keys, or nil if there is none. The case of keys counts, unlike in structs.
 func ValueAt(raw []byte, path ...string) json.RawMessage {
-	for _, key := range path {
-		var members map[string]json.RawMessage
-		if json.Unmarshal(raw, &members) != nil {
-			return nil
-		}
-		raw = members[key]
+	value := At(raw, path...)
+	if value.To == 0 {
+		return nil
 	}
-	return raw
+	return value.Of(raw)
 }
 
-// textAt gives the string at a path, or "" if there is none.
-func textAt(raw []byte, path ...string) string {
-	var s string
-	if found := ValueAt(raw, path...); found == nil || json.Unmarshal(found, &s) != nil {
-		return ""
-	}
-	return s
+// IsStray reports whether no receiver takes a line for a message.
+func IsStray(line []byte) bool { m := Parse(line); return m.Kind == Opaque }
+
+// ErrorReply is the line, with its newline, that answers a request with an error. id is JSON. The code is -32603,
+// "internal error" (JSON-RPC 2.0, section 5.1): MCP's own codes are for other things (2026-07-28, basic/index, "Error
+// Codes").
+func ErrorReply(id, message string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`+"\n", id, Quote(message))
 }
 
-// isObject reports whether a value of ValueAt is an object.
-func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
+// PingReply is the line, with its newline, that answers a ping. id is JSON.
+func PingReply(id string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", id)
+}
 
-// mentions reports whether a word may be in the keys or strings of a message. It is cheap and spares most messages the
-// decoding. A message with an escape may mention anything.
-func mentions(raw []byte, word string) bool {
-	return bytes.Contains(raw, []byte(word)) || bytes.Contains(raw, []byte(`\u`))
+// Cancelled is the message, without a newline, that takes back a request. id is JSON.
+func Cancelled(id, reason string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%s,"reason":%s}}`, MethodCancelled, id, Quote(reason))
 }

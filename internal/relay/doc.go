@@ -1,8 +1,7 @@
-// Package relay stands between a client and its server and can replace the server without the client noticing.
+// Package relay passes lines between a client and one server after another. The client does not notice that the server is replaced.
 //
-// It copies bytes, and a scanner reads along as far as a relay must understand the conversation. A message that the
-// scanner cannot read passes all the same. While a server is being ended or restored the relay works line by line,
-// because not every line may pass then.
+// A Peer is one side: what it says comes in whole lines, and lines wait for it until it reads. A Relay is two of them with a mux
+// between, which says which line goes where. Lines that pass stay byte for byte.
 //
 // The package starts no process and keeps no time limits. It never waits, except for a slow client in Flush. Its caller
 // polls the descriptors that Polls names, calls Move, and acts on the events that Move returns.

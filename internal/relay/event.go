@@ -14,21 +14,19 @@ const (
 	Answered
 	// Restored: a new server has answered the handshake as the last one did, and messages pass again.
 	Restored
-	// Settling: a new server that asks for the client's roots has read them. Call Settled when it has had time to use them.
-	Settling
 	// Unasked: there is no handshake to repeat to a new server, and messages pass at once.
 	Unasked
 	// RestoreFailed: a new server cannot take the place of the last one. Text says why.
 	RestoreFailed
 	// Changed: no new server can take the place of the last one any more. Text says why.
 	Changed
+	// Raw: the client does not speak in lines, so what is said passes unread.
+	Raw
 	// TooLong: a message is longer than the limit. Text says which limit.
 	TooLong
 	// ServerClosed: the server has closed its standard output, so no answer can come any more.
 	ServerClosed
-	// Withheld: a request by a server that is being ended was not passed on. Text is its method.
-	Withheld
-	// Dropped: a notification to a server that cannot be woken was dropped. Text is its method.
+	// Dropped: a line to a server that cannot be woken was dropped. Text is its method.
 	Dropped
 )
 

@@ -2,67 +2,59 @@ package relay
 
 import (
 	"bytes"
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/mcp"
+	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/proc"
 )
 
-// Relay copies between the client's streams and those of one server after another. Make it with New. It is not safe for
-// concurrent use.
+// Relay passes lines between a client and one server after another. What the client wants of a server is kept in a mux, which
+// gives it to the next one. Make it with New. It is not safe for concurrent use.
 type Relay struct {
 	// Met is called when a server has written for the first time, before the client can act on it; nil for nothing. works says
 	// that the client has asked that server for work already.
-	Met  func(works bool)
-	mode mode
-	talk mcp.Conversation
-	// up copies from the client to the server, down the other way; the scanners read along.
-	up, down               pump
-	fromClient, fromServer mcp.Scanner
-	// judgesClient and judgesServer read single lines, while lines are judged.
-	judgesClient, judgesServer mcp.Scanner
+	Met            func(works bool)
+	client, server Peer
+	mux            *mux.Mux
+	errs           stderr
 	// max bounds a message, in bytes, and what waits for a server.
 	max int64
-	// used is when a message that matters last passed, and bulk when much last passed at once; bulky says that there may be something
-	// to give back from that.
-	used, bulk time.Time
-	bulky      bool
-	// nextOfClient and nextOfServer hold the unfinished next line of the client and of the server, while lines are judged.
-	nextOfClient, nextOfServer lines
-	waiting                    backlog
-	errs                       stderr
-	// steps are what is left of the replay to a new server. settling says that the step Settle was reported to the
-	// caller.
-	steps    []mcp.Step
-	settling bool
+	// used is when a message that matters last passed.
+	used time.Time
+	state
+	// save keeps what the server publishes for later sessions; nil where each server is started.
+	save func(greeting []byte, news mux.Published)
+	// large is when a long message last passed; zero if there is nothing to give back from that.
+	large time.Time
+	// happened are the events since the last call.
+	happened []Event
+}
+
+// state says what passes.
+type state struct {
+	mode mode
+	// raw says that the client does not speak in lines, plain that it does; neither before it has said enough.
+	raw, plain bool
 	// unproven says that a new server has not answered anything yet. One may write a line to its output, and end.
 	unproven bool
-	// tail reads on to the end of a message whose beginning went to a server that is gone. The message is answered with
-	// refusal.
-	tail    *mcp.Scanner
-	refusal string
-	// owed is the answer to the open calls of a server that has crashed, "" once they have it. It comes after everything
-	// that the server has written.
-	owed string
+	// parked says that nothing of the client is read, because the next server takes up where the last one has stopped.
+	parked bool
 	// closed says that the end of the client's stream was reported, final that the session ends, and spoke that a server
 	// has written something.
 	closed, final, spoke bool
-	// known is what is known of servers that have not been started; nil where each server is. told: see Told.
-	known *Published
-	told  bool
-	// happened are the events since the last call.
-	happened []Event
 }
 
 // mode says what passes.
 type mode uint8
 
 const (
-	// modePassing: bytes go both ways as they are.
+	// modePassing: lines go both ways.
 	modePassing mode = iota
-	// modeEnding: nothing goes to the server any more, and its requests do not reach the client.
+	// modeEnding: nothing of the client is read, and the server's requests do not reach it.
 	modeEnding
 	// modeServerless: there is no server; the client's messages wait.
 	modeServerless
@@ -70,140 +62,252 @@ const (
 	modeRestoring
 )
 
+// only is the client.
+const only mux.Client = 1
+
 // New makes a relay for the client's two streams. A message of more than limit bytes is an event of kind TooLong.
 func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
-	r := &Relay{max: limit, used: now, fromClient: mcp.Scanner{Max: limit}, fromServer: mcp.Scanner{Max: limit}}
-	r.up.from, r.up.to, r.up.ended, r.up.tap = fromClient, closedStream(), fromClient.fd < 0, r.tapClient
-	r.down.from, r.down.to, r.down.tap = closedStream(), toClient, r.tapServer
-	r.errs.from, r.errs.to, r.errs.ended = closedStream(), closedStream(), true
+	r := &Relay{max: limit, used: now, mux: mux.New(mux.Limits{})}
+	r.mux.Alone = true
+	r.mux.Attach(only)
+	r.client = Peer{In: fromClient, Out: toClient, Ended: fromClient.fd < 0}
+	r.server.Close()
+	r.errs.Close()
 	return r
+}
+
+// Lazy begins without a server. Messages that need none are answered from what load knows; what servers publish goes to save.
+func (r *Relay) Lazy(load func(greeting []byte) mux.Published, save func(greeting []byte, news mux.Published)) {
+	r.mux.Load, r.save = load, save
+	r.Disconnect("")
 }
 
 // Connect makes pipes to a new server and gives the child its ends of them. The caller calls closeTheirs once it has
 // started the child, or failed to.
 func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
-	in, theirIn, err := pipe(false)
-	if err != nil {
+	waits := r.server.TakeOutbox()
+	if closeTheirs, err = r.server.Connect(c); err != nil {
 		return nil, err
 	}
-	out, theirOut, err := pipe(true)
-	if err != nil {
-		in.Close()
-		_ = unix.Close(theirIn)
-		return nil, err
-	}
-	r.up.to = in
-	// A process that outlives the last server may still hold the other end.
-	r.down.from.Close()
-	r.down.from, r.down.ended, r.up.sent = out, false, 0
-	r.nextOfServer = lines{}
+	r.server.outbox = waits
 	r.errs.last = Tail{}
-	c.Stdin, c.Stdout, c.Stderr = theirIn, theirOut, r.errs.theirs
-	return func() { _ = unix.Close(theirIn); _ = unix.Close(theirOut) }, nil
+	c.Stderr = r.errs.theirs
+	return closeTheirs, nil
 }
 
-// Polls returns the descriptors to wait for: the client's side first, standard error last.
-func (r *Relay) Polls() [3]unix.PollFd {
-	up, down := r.up.interest(), r.down.interest()
-	if r.mode == modeEnding && !r.final || r.owed != "" {
-		up = unix.PollFd{Fd: -1}
+// Where the descriptors are in what is polled.
+const (
+	fromClient = iota
+	toClient
+	fromServer
+	toServer
+	fromErrors
+	toErrors
+	streams
+)
+
+// Polled are the descriptors to wait for.
+type Polled [streams]unix.PollFd
+
+// Polls returns the descriptors to wait for.
+func (r *Relay) Polls() (p Polled) {
+	p[fromClient], p[toClient] = r.client.Hears(r.hearsClient()), r.client.Tells()
+	p[fromServer], p[toServer] = r.server.Hears(!r.client.Full() && !r.client.Broken), r.server.Tells()
+	p[fromErrors], p[toErrors] = r.errs.Hears(r.errs.Waiting() == 0), r.errs.Tells()
+	return p
+}
+
+// hearsClient reports whether more of the client is read now. A server that reads no more has the rest left in the stream, for
+// the next one.
+func (r *Relay) hearsClient() bool {
+	if r.mode == modeEnding || r.parked || r.server.Broken {
+		return false
 	}
-	return [3]unix.PollFd{up, down, r.errs.interest()}
+	return !r.server.Full() && r.mux.Held() <= r.max
 }
 
 // Move copies what poll has said can be copied, and returns what has happened.
-func (r *Relay) Move(ready [3]unix.PollFd) []Event {
-	was := r.down.ended
-	r.copyStderr(ready[2].Revents)
-	up, down := r.up.move(ready[0].Revents), r.down.move(ready[1].Revents)
-	if r.moveBulk(); up && r.up.large || down && r.down.large || len(r.up.pending)+len(r.down.pending) > 2*bulkBuffer {
-		r.bulk, r.bulky = time.Now(), true
+func (r *Relay) Move(ready Polled) []Event {
+	was := r.server.Ended
+	r.copyStderr(ready)
+	r.client.Flush()
+	r.server.Flush()
+	if ready[fromServer].Revents != 0 {
+		r.hearServer()
 	}
-	if r.up.ended && !r.closed {
+	if ready[fromClient].Revents != 0 && r.hearsClient() && r.client.Read() > 0 {
+		r.hearClient()
+	}
+	if r.client.Ended && !r.closed {
 		r.closed = true
+		if r.mode != modeEnding && r.client.Unfinished() > 0 { // Its last line lacks the newline.
+			r.fromClient(r.client.TakeRest())
+		}
 		r.emit(ClientClosed, "")
 	}
-	if r.up.ended && len(r.nextOfClient.begun) > 0 && r.mode == modePassing {
-		// Its last line lacks the newline.
-		r.up.put(r.clientLine(r.nextOfClient.take()))
-		r.up.drain()
+	r.client.Flush()
+	r.server.Flush()
+	if r.client.Large() || r.server.Large() {
+		r.large = time.Now()
 	}
 	r.endStdin()
-	if r.down.broken || r.down.ended && r.mode == modeServerless {
-		// While there is a server, a stream that has only ended stays open: it would take the close for the end of its gateway.
-		r.down.from.Close()
-	}
-	if r.down.ended && !was && (r.mode == modePassing || r.mode == modeRestoring) {
+	if r.server.Ended && !was && (r.mode == modePassing || r.mode == modeRestoring) {
 		r.emit(ServerClosed, "")
 	}
-	r.publish()
-	switch r.mode {
-	case modeServerless:
-		r.answerForTheDead()
-		r.tellOfClient()
-	case modeRestoring:
-		r.lookForRoots()
+	if r.mode == modeServerless && r.mux.Waits() && r.Drained() {
+		r.emit(ClientWrote, "")
 	}
 	return r.events()
 }
 
-// endStdin closes the server's standard input once it has all that the client has sent.
-func (r *Relay) endStdin() {
-	if r.up.done() && !r.queues() {
-		r.up.to.Close()
+// framing is how the messages of a protocol without lines begin, as in LSP.
+const framing = "content-length:"
+
+// hearClient acts on what was read of the client. Its first bytes tell whether it speaks in lines.
+func (r *Relay) hearClient() {
+	if !r.plain && !r.raw {
+		said := bytes.ToLower(r.client.heard[r.client.next:])
+		r.raw = bytes.HasPrefix(said, []byte(framing))
+		if r.plain = !r.raw && !bytes.HasPrefix([]byte(framing), said); r.raw {
+			r.emit(Raw, "")
+		}
 	}
-}
-
-// bulkRounds bounds how often busy streams are copied before other streams are looked at.
-const bulkRounds = 8
-
-// moveBulk goes on with streams that are busy, as long as nothing has happened that the caller must know.
-func (r *Relay) moveBulk() {
-	if !r.up.grown && !r.down.grown {
+	if r.raw {
+		r.deliver(r.mux.Unread(r.client.TakeRest()))
+	}
+	if !r.plain {
 		return
 	}
-	for range bulkRounds {
-		if r.mode != modePassing || r.owed != "" || len(r.happened) > 0 {
-			break
-		}
-		if up, down := r.up.again(), r.down.again(); !up && !down {
-			break
-		}
+	for line := r.client.Line(); line != nil; line = r.client.Line() {
+		r.fromClient(line)
+	}
+	r.bound(&r.client)
+}
+
+// fromClient takes a line of the client.
+func (r *Relay) fromClient(line []byte) {
+	if !r.fits(len(line)) {
+		return
+	}
+	r.deliver(r.mux.FromClient(only, line))
+	r.publish()
+}
+
+// hearServer reads from the server once, and passes on whole lines. The end of a line that has begun may never come, and some
+// clients give up the session at half a message.
+func (r *Relay) hearServer() (n int) {
+	if n = r.server.Read(); n == 0 {
+		return 0
+	}
+	if (!r.spoke || r.unproven) && r.Met != nil {
+		r.Met(r.mux.Works())
+	}
+	r.spoke = true
+	if r.raw {
+		r.client.Put(r.server.TakeRest())
+		return n
+	}
+	for line := r.server.Line(); line != nil; line = r.server.Line() {
+		r.fromServer(line)
+	}
+	r.bound(&r.server)
+	return n
+}
+
+// fromServer takes a line of the server.
+func (r *Relay) fromServer(line []byte) {
+	switch {
+	case !r.fits(len(line)):
+		return
+	case r.errs.guards && mcp.IsStray(line):
+		r.errs.stray(line)
+		return
+	}
+	r.deliver(r.mux.FromServer(line))
+	r.publish()
+	if r.unproven && r.mux.Answered() {
+		r.unproven = false
+		r.emit(Answered, "")
+	}
+	if r.mode == modeRestoring {
+		r.lookAtRestore()
 	}
 }
 
-// bulkKept is how long larger buffers and pipes are kept after the last use.
-const bulkKept = time.Second
+// fits reports whether a line is not longer than allowed; that of the session's end does not count.
+func (r *Relay) fits(size int) bool {
+	if int64(size) <= r.max+1 || r.final {
+		return true
+	}
+	r.tooLong(fmt.Sprintf("message too long: %d bytes, and %d are allowed", size-1, r.max))
+	return false
+}
+
+// tooLong reports a message that is too long. A new server that writes one can only fail.
+func (r *Relay) tooLong(why string) {
+	if r.mode != modeRestoring {
+		r.emit(TooLong, why)
+		return
+	}
+	r.mode = modeEnding
+	r.emit(RestoreFailed, why)
+}
+
+// bound drops a line that goes on for more bytes than are allowed.
+func (r *Relay) bound(p *Peer) {
+	if n := p.Unfinished(); int64(n) > r.max && !r.final {
+		p.TakeRest()
+		r.tooLong(fmt.Sprintf("message too long: at least %d bytes, and %d are allowed", n, r.max))
+	}
+}
+
+// deliver has lines written.
+func (r *Relay) deliver(outs []mux.Out) {
+	for _, o := range outs {
+		if o.To == mux.Server {
+			r.server.Put(o.Line)
+		} else {
+			r.client.Put(o.Line)
+		}
+	}
+	if r.mux.TakeUsed() {
+		r.used = time.Now()
+	}
+}
+
+// publish leaves what the server has published to later sessions.
+func (r *Relay) publish() {
+	if r.save == nil {
+		return
+	}
+	if greeting, news := r.mux.TakePublished(); news != nil {
+		r.save(greeting, *news)
+	}
+}
+
+// endStdin closes the server's standard input once it has all that the client has sent.
+func (r *Relay) endStdin() {
+	if r.server.Broken || r.client.Ended && (r.mode == modePassing || r.final) && r.server.Waiting() == 0 && !r.parked {
+		r.server.Out.Close()
+	}
+}
+
+// largeKept is how long larger buffers are kept after the last use.
+const largeKept = time.Second
 
 // ShrinkAt is when to call Shrink; zero where there is nothing to give back.
 func (r *Relay) ShrinkAt() time.Time {
-	if !r.bulky {
+	if r.large.IsZero() {
 		return time.Time{}
 	}
-	return r.bulk.Add(bulkKept)
+	return r.large.Add(largeKept)
 }
 
-// Shrink gives back the larger buffers and pipes of streams that were busy. A stream gets them again when it needs
-// them.
+// Shrink gives back the memory that only long messages need.
 func (r *Relay) Shrink() {
-	r.bulky = false
-	r.up.shrink()
-	r.down.shrink()
-	r.errs.shrink()
-	r.fromClient.Shrink()
-	r.fromServer.Shrink()
-}
-
-// tellOfClient reports what the client wants while there is no server. It repeats ClientWrote until that is acted upon.
-func (r *Relay) tellOfClient() {
-	if r.up.ended {
-		if last := r.nextOfClient.take(); len(last) > 0 {
-			r.queue(last)
-		}
-	}
-	if r.owed == "" && r.waiting.left > 0 && r.Drained() {
-		r.emit(ClientWrote, "")
-	}
+	r.large = time.Time{}
+	r.client.Shrink()
+	r.server.Shrink()
 }
 
 // events returns the events since the last call.
@@ -220,184 +324,51 @@ func (r *Relay) Spoke() bool { return r.spoke }
 
 // First is what tells most of the client: its handshake, or else the first line that waits for a server; nil if it has said
 // nothing.
-func (r *Relay) First() []byte {
-	if request := r.talk.Greeting(); request != nil {
-		return request
-	}
-	line, _, _ := bytes.Cut(r.waiting.lines, []byte("\n"))
-	return line
-}
+func (r *Relay) First() []byte { return r.mux.First() }
 
 // Open reports whether a call of the client is open.
-func (r *Relay) Open() bool { return len(r.talk.Pending(true)) > 0 }
-
-// Over reports whether a server that is gone has left nothing to be said to the client.
-func (r *Relay) Over() bool { return r.owed == "" && r.Drained() }
+func (r *Relay) Open() bool { return r.mux.Calls() }
 
 // Unproven reports whether a server that takes the place of another has not answered anything yet.
 func (r *Relay) Unproven() bool { return r.unproven }
 
-// Used is when a message that matters last passed, see mcp.Conversation.
+// Used is when a message that matters last passed. A ping does not, nor does a message without effect, such as an answer to no
+// question.
 func (r *Relay) Used() time.Time { return r.used }
 
 // Waiting reports whether the client has written something that no server has. What is behind a read that failed is lost.
 func (r *Relay) Waiting() bool {
-	return r.waiting.left+len(r.nextOfClient.begun) > 0 || !r.up.ended && readable(r.up.from.fd) > 0
+	return r.mux.Waits() || r.client.Unfinished() > 0 || r.client.Queued() > 0
 }
 
 // MaySleep reports whether neither side would miss the server now. why says what is pending, if that is the reason.
-func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
-	quiet := len(r.up.pending)+len(r.down.pending)+len(r.nextOfServer.begun) == 0 && !r.fromClient.Partial() && !r.fromServer.Partial() &&
-		!r.Waiting() && readable(r.down.from.fd) == 0
-	if !quiet {
+func (r *Relay) MaySleep() (ok bool, why string) {
+	if r.server.Waiting()+r.client.Waiting()+r.server.Unfinished()+r.server.Queued() > 0 || r.Waiting() {
 		return false, ""
 	}
-	why = r.talk.MaySleep(now)
+	if why = r.mux.Busy(); r.raw {
+		why = "the client does not speak in lines"
+	}
 	return why == "", why
 }
 
+// Unrestorable says why no other server could take the place of this one, if it ended now; "" if one could.
+func (r *Relay) Unrestorable() string {
+	if r.raw {
+		return "the client does not speak in lines"
+	}
+	return ""
+}
+
 // Sent is how much the present server was sent, in bytes.
-func (r *Relay) Sent() int64 { return r.up.sent }
+func (r *Relay) Sent() int64 { return r.server.Sent }
 
-// Park keeps the conversation as it is, for a server that takes up where the last one stopped. unread is what that one has not
-// acted upon. What that one has written is still passed on.
-func (r *Relay) Park(unread []byte) {
-	r.up.to.Close()
-	r.up.pending = append(unread[:len(unread):len(unread)], r.up.pending...)
-	r.up.held, r.up.broken = true, false
-}
-
-// Unpark goes on with the server that Connect has been called for.
-func (r *Relay) Unpark() {
-	r.up.held = false
-	r.up.drain()
-}
-
-// EndServer closes the server's standard input. From now on the client's messages stay in its stream.
-func (r *Relay) EndServer() {
-	r.mode = modeEnding
-	r.up.to.Close()
-}
-
-// Disconnect forgets a server that is gone. What it has written is still passed on, and the client is notified that the
-// server's requests need no answer.
-func (r *Relay) Disconnect() {
-	r.mode = modeServerless
-	r.up.to.Close()
-	if r.down.done() {
-		r.down.from.Close()
-	}
-	if r.owed == "" {
-		r.forgetServer()
-	}
-}
-
-func (r *Relay) forgetServer() {
-	if r.Drained() { // Otherwise the rest of a line that has begun is still to be read.
-		r.down.put(r.lastLine(true))
-		r.nextOfServer = lines{}
-	}
-	if r.fromServer.Partial() { // The client has half of a line.
-		r.down.put([]byte("\n"))
-	}
-	r.up.broken, r.errs.straying = false, false
-	for _, id := range r.talk.ServerGone() {
-		r.down.put(append(mcp.Cancelled(id, "the server has ended"), '\n'))
-	}
-	if r.fromClient.Partial() {
-		// Half of a message went to a server that failed: the other half is read for the id, and the message answered.
-		r.tail = &mcp.Scanner{}
-		*r.tail = r.fromClient
-	}
-	r.fromClient, r.fromServer = mcp.Scanner{Max: r.max}, mcp.Scanner{Max: r.max}
-	r.up.free()
-	if len(r.down.pending) == 0 {
-		r.down.free()
-	}
-}
-
-// Finish says that the session is ending. What passed still passes, and a message that is too long is reported no more. A
-// server that is not ready gets nothing any more.
-func (r *Relay) Finish() {
-	r.final = true
-	if r.mode != modePassing {
-		r.mode, r.up.held = modeEnding, true
-	}
-	r.endStdin()
-}
+// ClientEnded reports whether the client's stream has ended, and the server has been sent all of it. Only for a pipe or a
+// socket does poll(2) tell of such an end.
+func (r *Relay) ClientEnded() bool { return r.client.Ended && r.server.Waiting() == 0 }
 
 // Drained reports whether the client has everything that the last server wrote. No other server is started before that.
-func (r *Relay) Drained() bool {
-	return r.down.done() || len(r.down.pending) == 0 && readable(r.down.from.fd) == 0
-}
+func (r *Relay) Drained() bool { return r.client.Broken || r.client.Waiting() == 0 }
 
-// readable is the number of bytes that can be read now.
-func readable(fd int) int {
-	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// tapClient reads along with what the client sends, and returns what passes.
-func (r *Relay) tapClient(b []byte) []byte {
-	if r.tail != nil {
-		b = r.answerRest(b)
-	}
-	if r.queues() || len(r.nextOfClient.begun) > 0 || r.mode == modePassing && r.talk.Mixed() {
-		return r.clientLines(b)
-	}
-	r.observeClient(b)
-	return b
-}
-
-// observeClient reports to the conversation what the server is sent.
-func (r *Relay) observeClient(b []byte) {
-	now := time.Now()
-	r.checkLength(r.fromClient.Feed(b, func(m mcp.Message) { r.use(r.talk.FromClient(m, now), now) }))
-}
-
-// tapServer reads along with what the server sends, and returns what passes.
-func (r *Relay) tapServer(b []byte) []byte {
-	if (!r.spoke || r.unproven) && r.Met != nil {
-		r.Met(r.talk.Works())
-	}
-	r.spoke = true
-	return r.wholeLines(r.judgeServer(b))
-}
-
-// observeServer reports to the conversation what the server has sent.
-func (r *Relay) observeServer(b []byte) {
-	now := time.Now()
-	r.checkLength(r.fromServer.Feed(b, func(m mcp.Message) {
-		r.prove(m.Kind == mcp.Response || m.Method == mcp.MethodAcknowledged)
-		r.use(r.talk.FromServer(m, now), now)
-	}))
-}
-
-// prove takes note of the first answer of a new server, also to a subscription.
-func (r *Relay) prove(answers bool) {
-	if r.unproven && answers {
-		r.unproven = false
-		r.emit(Answered, "")
-	}
-}
-
-func (r *Relay) observeMessage(m mcp.Message) {
-	now := time.Now()
-	r.use(r.talk.FromClient(m, now), now)
-}
-
-func (r *Relay) use(matters bool, now time.Time) {
-	if matters {
-		r.used = now
-	}
-}
-
-// checkLength turns the error of a scanner, which is about the length of a message, into an event.
-func (r *Relay) checkLength(err error) {
-	if err != nil && !r.final {
-		r.emit(TooLong, err.Error())
-	}
-}
+// Told reports whether the client was told something in the place of a server.
+func (r *Relay) Told() bool { return r.mux.Told() }

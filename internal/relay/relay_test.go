@@ -5,23 +5,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Bytes pass as they are, whatever they say, and each side's end reaches the other. The client gets whole lines.
+// Bytes pass as they are, whatever they say, and each side's end reaches the other. Both get whole lines.
 func TestRelayPasses(t *testing.T) {
 	eachTransport(t, func(s *stage) {
-		half := ""
+		fromServer, fromClient := "", ""
 		for _, text := range []string{list, "no JSON\n", "\xff\x00\n\n", `{"id":3,"met`, `hod":"x"}` + "\r\n", "[]", "\n[", "\n"} {
 			s.tells(s.write(s.toRelay, text))
-			s.reads(s.serverIn, text)
+			fromClient = s.readsLines(s.serverIn, fromClient+text)
 			s.tells(s.write(s.serverOut, text))
-			whole := half + text
-			end := strings.LastIndexByte(whole, '\n') + 1
-			s.reads(s.fromRelay, whole[:end])
-			half = whole[end:]
+			fromServer = s.readsLines(s.fromRelay, fromServer+text)
 		}
 		_ = unix.Shutdown(s.toRelay, unix.SHUT_WR) // a socket; the end of a pipe is closed
 		if s.toRelay != s.fromRelay {
@@ -38,10 +34,18 @@ func TestRelayPasses(t *testing.T) {
 				t.Errorf("descriptor %d is still waited for", p.Fd)
 			}
 		}
-		if s.relay.Disconnect(); s.relay.down.from.fd >= 0 || s.relay.up.to.fd >= 0 {
+		if s.relay.Disconnect(""); s.relay.server.In.fd >= 0 || s.relay.server.Out.fd >= 0 {
 			t.Error("streams of a server that is gone are still open")
 		}
 	})
+}
+
+// readsLines reads the whole lines of a text, and returns the rest of it.
+func (s *stage) readsLines(fd int, text string) string {
+	s.t.Helper()
+	end := strings.LastIndexByte(text, '\n') + 1
+	s.reads(fd, text[:end])
+	return text[end:]
 }
 
 // Used tells of messages that matter, and of nothing else.
@@ -110,22 +114,22 @@ func TestMaySleep(t *testing.T) {
 		"half of an answer":      {func(s *stage) { s.write(s.serverOut, "{") }, ""},
 		"client's unread bytes":  {func(s *stage) { _, _ = unix.Write(s.toRelay, []byte("\n")) }, ""},
 		"server's unread bytes":  {func(s *stage) { _, _ = unix.Write(s.serverOut, []byte("\n")) }, ""},
-		"what a client must get": {func(s *stage) { s.relay.down.put([]byte("\n")) }, ""},
+		"what a client must get": {func(s *stage) { s.relay.client.Put([]byte("\n")) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, false)
 			s.shakeHands()
-			if ok, why := s.relay.MaySleep(time.Now()); !ok {
+			if ok, why := s.relay.MaySleep(); !ok {
 				t.Fatalf("it may not sleep to begin with: %q", why)
 			}
 			c.do(s)
-			if ok, why := s.relay.MaySleep(time.Now()); ok || !strings.Contains(why, c.why) || c.why == "" && why != "" {
+			if ok, why := s.relay.MaySleep(); ok || !strings.Contains(why, c.why) || c.why == "" && why != "" {
 				t.Errorf("%t, %q", ok, why)
 			}
 		})
 	}
 	s := newStage(t, false)
-	if ok, why := s.relay.MaySleep(time.Now()); ok || why == "" {
+	if ok, why := s.relay.MaySleep(); ok || why == "" {
 		t.Errorf("without any handshake: %t, %q", ok, why)
 	}
 }
@@ -135,10 +139,10 @@ func TestNoWakeBeforeTheClientHasAll(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
 	s.relay.EndServer()
-	filling := s.full(s.relay.down.to.fd)
+	filling := s.full(s.relay.client.Out.fd)
 	s.tells(s.write(s.serverOut, "last words\n"))
 	s.endServer()
-	s.relay.Disconnect()
+	s.relay.Disconnect("")
 	s.tells(s.write(s.toRelay, list))
 	if got := s.read(s.fromRelay); len(got) != filling {
 		t.Fatalf("%d bytes read, want %d", len(got), filling)
@@ -153,13 +157,8 @@ func TestConnectClosesTheLastServersOutput(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
 	s.relay.EndServer()
-	s.relay.Disconnect()
+	s.relay.Disconnect("")
 	kept := s.serverOut
-	if _, err := unix.Write(kept, []byte("\n")); err != nil {
-		t.Fatal(err)
-	}
-	s.settle()
-	s.connect()
 	if _, err := unix.Write(kept, []byte("\n")); !errors.Is(err, unix.EPIPE) {
 		t.Errorf("the last server's output is still read: %v", err)
 	}
@@ -195,7 +194,7 @@ func TestSlowClientHoldsTheServerUp(t *testing.T) {
 			taken += max(n, 0)
 			s.settle()
 		}
-		if held := len(s.relay.down.pending); held == 0 || held > bufferSize {
+		if held := s.relay.client.Waiting(); held == 0 || held > 2*oneRead {
 			t.Errorf("the relay holds %d bytes", held)
 		}
 		got := 0

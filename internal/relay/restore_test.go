@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// A new server is told the log level and the subscriptions of the last one, in order and one at a time. The client learns
+// A new server is told the log level and the subscriptions of the last one, in order, and nothing before it has answered. The client learns
 // that what it has subscribed to may have changed, and nothing else.
 func TestRestoreTellsStateAgain(t *testing.T) {
 	const (
@@ -33,9 +34,9 @@ func TestRestoreTellsStateAgain(t *testing.T) {
 	s.tells(s.relay.Restore())
 	s.reads(s.serverIn, initialize)
 	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered})
-	s.reads(s.serverIn, initialized+levelAgain)
+	s.reads(s.serverIn, initialized+levelAgain+subscribeAgain)
 	s.tells(s.write(s.serverOut, `{"jsonrpc":"2.0","id":2147483646,"result":{}}`+"\n"))
-	s.reads(s.serverIn, subscribeAgain)
+	s.reads(s.serverIn, "")
 	s.tells(s.write(s.serverOut, `{"jsonrpc":"2.0","id":2147483645,"result":{}}`+"\n"), Event{Kind: Restored})
 	s.reads(s.serverIn, list)
 	s.reads(s.fromRelay, updated)
@@ -64,7 +65,7 @@ func TestRestoreFails(t *testing.T) {
 			s.reads(s.serverIn, initialize+"EOF")
 			s.endServer()
 			s.tells(s.settle())
-			s.relay.Disconnect()
+			s.relay.Disconnect("")
 			s.reads(s.fromRelay, "")
 			s.tells(s.settle(), Event{Kind: ClientWrote})
 		})
@@ -89,7 +90,7 @@ func TestRestoreFindsAnotherServer(t *testing.T) {
 		}
 		s.relay.Finish()
 		s.endServer()
-		if !s.relay.Flush(Unanswered{Answer: "no server"}, time.Now()) {
+		if !s.relay.Flush(Unanswered{Answer: "no server"}, 0) {
 			t.Error("the client has not got everything")
 		}
 		s.reads(s.fromRelay, refusal("7"))
@@ -103,7 +104,7 @@ func TestRestoreTwice(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
 	s.fallAsleep()
-	for _, id := range []string{"1", `"mcp-tether:1"`, `"mcp-tether:2"`} {
+	for _, id := range []string{"1", `"mcp-tether:2"`, `"mcp-tether:3"`} {
 		s.connect()
 		s.tells(s.relay.Restore())
 		s.reads(s.serverIn, initialize)
@@ -112,7 +113,7 @@ func TestRestoreTwice(t *testing.T) {
 		s.relay.EndServer()
 		s.endServer()
 		s.settle()
-		s.relay.Disconnect()
+		s.relay.Disconnect("")
 		s.settle()
 		s.reads(s.fromRelay, fmt.Sprintf(takenBack, id))
 	}
@@ -133,9 +134,11 @@ func TestParked(t *testing.T) {
 	if n := s.relay.Sent(); n != int64(len(request("1"))) {
 		t.Errorf("it was sent %d bytes", n)
 	}
-	s.relay.Park([]byte("unread\n"))
 	const last = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
-	s.tells(s.write(s.serverOut, last))
+	_, err := unix.Write(s.serverOut, []byte(last))
+	s.must(err)
+	s.relay.Park([]byte("unread\n"))
+	s.tells(s.settle())
 	s.reads(s.fromRelay, last)
 	s.tells(s.write(s.toRelay, request("2")))
 	s.connect()

@@ -200,14 +200,14 @@ func (s *stage) askModern() {
 // fallAsleep ends the server.
 func (s *stage) fallAsleep() {
 	s.t.Helper()
-	if ok, why := s.relay.MaySleep(time.Now()); !ok {
+	if ok, why := s.relay.MaySleep(); !ok {
 		s.t.Fatalf("the server may not sleep: %q", why)
 	}
 	s.relay.EndServer()
 	s.reads(s.serverIn, "EOF")
 	s.endServer()
 	s.tells(s.settle())
-	s.relay.Disconnect()
+	s.relay.Disconnect("")
 }
 
 // full fills a stream with empty lines to the last byte, and returns how much that took.

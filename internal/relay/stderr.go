@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"time"
@@ -12,18 +11,17 @@ import (
 )
 
 // stderr is what goes to the client's standard error: what the servers write to theirs, through one pipe for them all, and with
-// a guard the lines that are no messages. The pump holds at most one buffer, so a server whose client does not read waits in its
+// a guard the lines that are no messages. At most one read of it waits, so a server whose client does not read waits in its
 // own write, as it would without us. What the guard takes out must hold nobody up: it waits up to strayRoom, and more is dropped.
 type stderr struct {
-	pump
+	Peer
 	last Tail
 	// theirs is the end of the pipe for servers, 0 where they have the client's own standard error. It stays open, so the pipe
 	// outlives each of them.
 	theirs int
-	// guards says that lines of the server which are no messages go here. straying: so does the rest of the line that it
-	// writes. dropped counts those that had no room.
-	guards, straying bool
-	dropped          int
+	// guards says that lines of the server which are no messages go here. dropped counts those that had no room.
+	guards  bool
+	dropped int
 }
 
 // strayRoom is how much may wait before lines are dropped, in bytes.
@@ -34,26 +32,29 @@ const strayRoom = 64 << 10
 func (r *Relay) Stderr(guards, keeps bool) (err error) {
 	e := &r.errs
 	if e.guards = guards; guards || keeps {
-		e.to = errorEnd(2)
+		e.Out, e.Broken = errorEnd(2), false
 	}
 	if keeps {
-		if e.from, e.theirs, err = pipe(true); err != nil {
+		if e.In, e.theirs, err = pipe(true); err != nil {
 			return fmt.Errorf("make a pipe for standard error: %w", err)
 		}
-		e.ended, e.tap = false, e.last.Add
+		e.Ended = false
 	}
 	return nil
 }
+
+// lastReads bounds how much of standard error is read when a server has ended.
+const lastReads = 8
 
 // LastWords are the last lines of the server's standard error. What is still in the pipe belongs to them, unless the client does
 // not read.
 func (r *Relay) LastWords() *Tail {
 	e := &r.errs
-	for range bulkRounds { // A process that outlives the server may write for ever.
-		if e.interest().Events != unix.POLLIN || readable(e.from.fd) == 0 {
+	for range lastReads { // A process that outlives the server may write for ever.
+		if e.Waiting() > 0 || e.Queued() == 0 {
 			break
 		}
-		e.move(unix.POLLIN)
+		e.copy()
 	}
 	return &e.last
 }
@@ -69,14 +70,24 @@ func errorEnd(fd int) Stream {
 	return s
 }
 
-// copyStderr copies once what poll has said can be copied. A server whose client has closed its end finds that out.
-func (r *Relay) copyStderr(ready int16) {
+// copy copies what is there once.
+func (e *stderr) copy() {
+	e.Read()
+	text := e.TakeRest()
+	e.last.Add(text)
+	e.Put(text)
+	e.Flush()
+}
+
+// copyStderr copies what poll has said can be copied. A server whose client has closed its end finds that out.
+func (r *Relay) copyStderr(ready Polled) {
 	e := &r.errs
-	if e.move(ready) && e.large {
-		r.bulk, r.bulky = time.Now(), true
+	if e.Flush(); ready[fromErrors].Revents != 0 && e.Waiting() == 0 {
+		e.copy()
 	}
-	if e.broken {
-		e.from.Close()
+	if e.Broken {
+		e.In.Close()
+		e.Ended = true
 	}
 }
 
@@ -87,18 +98,21 @@ const stderrTime = 250 * time.Millisecond
 func (r *Relay) flushStderr() {
 	e := &r.errs
 	e.stray(nil)
-	for limit := time.Now().Add(stderrTime); len(e.pending) > 0 || readable(e.from.fd) > 0; {
-		fd := []unix.PollFd{e.interest()}
-		if e.broken || proc.Poll(fd, max(time.Until(limit), 0)) == 0 && !time.Now().Before(limit) {
+	for limit := time.Now().Add(stderrTime); !e.Broken && (e.Waiting() > 0 || e.Queued() > 0); {
+		fds := []unix.PollFd{e.Tells()}
+		switch {
+		case e.Waiting() == 0:
+			e.copy()
+		case proc.Poll(fds, max(time.Until(limit), 0)) == 0 && !time.Now().Before(limit):
 			return
 		}
-		e.move(fd[0].Revents)
+		e.Flush()
 	}
 }
 
 // stray passes on text that is no message, after a word on what was dropped before.
 func (e *stderr) stray(text []byte) {
-	if len(e.pending) > strayRoom {
+	if e.Waiting() > strayRoom {
 		e.dropped++
 		return
 	}
@@ -107,32 +121,5 @@ func (e *stderr) stray(text []byte) {
 		word = "mcp-tether: " + strconv.Itoa(e.dropped) + " lines of the server's standard output dropped: their reader was too slow\n"
 		e.dropped = 0
 	}
-	e.put(append([]byte(word), text...))
-}
-
-// guard takes out of what the server has written the lines that are no messages, in place. b begins with a line, unless the beginning
-// of one was passed on. The last line may go on, unless it is known to have ended. Once more of it has come than is held
-// back, what has come decides for all of it.
-func (r *Relay) guard(b []byte, ended bool) []byte {
-	e := &r.errs
-	if !e.guards {
-		return b
-	}
-	kept, rest, passes := b[:0], b, r.fromServer.Partial()
-	for len(rest) > 0 {
-		line, after, whole := bytes.Cut(rest, []byte("\n"))
-		if !passes && !e.straying {
-			e.straying = r.judgesServer.IsStray(line, whole || ended)
-		}
-		line, rest = rest[:len(rest)-len(after)], after
-		if e.straying {
-			e.stray(line)
-		} else {
-			kept = append(kept, line...)
-		}
-		if passes = false; whole {
-			e.straying = false
-		}
-	}
-	return kept
+	e.Put(append([]byte(word), text...))
 }

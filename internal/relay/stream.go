@@ -17,9 +17,7 @@ type Stream struct {
 	// socket: flags are passed with each call. most bounds a write that could block, in bytes; 0 where no write blocks.
 	socket bool
 	most   int
-	// pipe: grow can give it more capacity. usual is what it had before that, in bytes; 0 where it is unchanged.
-	pipe  bool
-	usual int
+	pipe   bool
 }
 
 // closedStream is no stream.
@@ -116,37 +114,6 @@ func (s Stream) Write(b []byte) (n int, end bool) {
 		return 0, false
 	}
 	return 0, true
-}
-
-// grow gives a pipe the capacity, in bytes, or as much of it as the user may have (pipe(7)).
-func (s *Stream) grow(capacity int) {
-	if !s.pipe || s.usual > 0 {
-		return
-	}
-	s.usual = growPipe(s.fd, capacity)
-}
-
-// shrink gives a pipe its usual capacity back. The kernel refuses that while more bytes are in it.
-func (s *Stream) shrink() {
-	if s.usual > 0 {
-		_, _ = unix.FcntlInt(uintptr(s.fd), unix.F_SETPIPE_SZ, s.usual)
-		s.usual = 0
-	}
-}
-
-// growPipe grows a pipe as far as the user may. It returns the capacity that the pipe had before; 0 if that is
-// unchanged.
-func growPipe(fd, capacity int) (usual int) {
-	usual, err := unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0)
-	if err != nil {
-		return 0
-	}
-	for ; capacity > usual; capacity /= 2 {
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, capacity); err == nil {
-			return usual
-		}
-	}
-	return 0
 }
 
 // Close closes the stream, and the descriptor if it is ours.

@@ -73,7 +73,7 @@ func TestStreamThatCouldBlockIsNotWrittenToWhenFull(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
 	s.fallAsleep()
-	out := &s.relay.down.to
+	out := &s.relay.client.Out
 	s.full(out.fd)
 	s.must(unix.SetNonblock(out.fd, false))
 	out.most = pipeBuf

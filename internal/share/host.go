@@ -54,9 +54,7 @@ type host struct {
 	listener, gateway int
 	caught            []unix.Signal
 
-	mux *mux.Mux
-	// judge tells lines of the server that are no messages.
-	judge   mcp.Scanner
+	mux     *mux.Mux
 	clients map[mux.Client]*client
 	// closing are the clients whose input is closed.
 	closing map[*client]bool

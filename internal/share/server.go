@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/argv"
+	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
@@ -252,7 +253,7 @@ func (h *host) serverLines() {
 		}
 		i += s.scanned
 		s.scanned, s.spoke = 0, true
-		if h.o.Guard && h.judge.IsStray(b[:i], true) {
+		if h.o.Guard && mcp.IsStray(b[:i]) {
 			h.tellFirst(b[:i+1])
 		}
 		h.deliver(h.mux.FromServer(b[:i]))

@@ -3,17 +3,20 @@ package mux
 import (
 	"sort"
 	"strconv"
+	"strings"
 
 	"mcp-tether/internal/mcp"
 )
 
 // ask is a request of the server to a client.
 type ask struct {
-	// n is its id at the client, and its progress token there.
+	// n is its number, and cid its id at the client: that is the number, as the progress token there, but for a client that is alone.
 	n      int64
+	cid    string
 	client *client
 	// id is its id as the server wrote it, key the same in one spelling, token the server's progress token, "" if it has none.
 	id, key, token string
+	method         string
 	// mayTask says that the client may answer with a task.
 	mayTask bool
 }
@@ -23,8 +26,11 @@ const maxAsks = 4096
 
 // serverAsks takes a request of the server: it goes to the one client that it is certainly for.
 func (m *Mux) serverAsks(msg mcp.Message) {
-	from, to := msg.IDSpan()
-	id := string(msg.Raw[from:to])
+	if m.Alone {
+		m.askAlone(msg)
+		return
+	}
+	id := string(msg.IDSpan.Of(msg.Raw))
 	if msg.ID == mcp.IDNull {
 		return
 	}
@@ -47,35 +53,51 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 }
 
 func (m *Mux) forward(c *client, msg mcp.Message, id string) {
-	m.lastAsk++
-	a := &ask{n: m.lastAsk, client: c, id: id, key: msg.ID}
-	a.mayTask = at(msg.Raw, "params", "task").to > 0
-	m.tasks.ofClient(c, elicitation, textOf(msg.Raw, at(msg.Raw, "params", "elicitationId")))
-	m.handshake.roots = m.handshake.roots || msg.Method == mcp.MethodRoots
-	token := at(msg.Raw, "params", "_meta", "progressToken")
-	if token.to > 0 {
-		a.token = string(token.of(msg.Raw))
+	a := &ask{cid: strconv.FormatInt(m.lastAsk+1, 10), client: c, id: id, key: msg.ID}
+	m.tasks.ofClient(c, elicitation, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "params", "elicitationId")))
+	token := mcp.At(msg.Raw, "params", "_meta", "progressToken")
+	if token.To > 0 {
+		a.token = string(token.Of(msg.Raw))
 	}
-	if old := m.asks[m.asked[a.key]]; old != nil { // The server uses the id twice.
+	m.openAsk(a, msg)
+	first, second := inOrder(put(msg.IDSpan, a.cid), put(token, a.cid))
+	m.toClient(c, mcp.Splice(msg.Raw, first, second))
+}
+
+// openAsk notes a request of the server.
+func (m *Mux) openAsk(a *ask, msg mcp.Message) {
+	m.lastAsk++
+	a.n, a.method = m.lastAsk, msg.Method
+	a.mayTask = mcp.At(msg.Raw, "params", "task").To > 0
+	if msg.Method == mcp.MethodRoots {
+		m.handshake.roots = true
+		m.roots.ask()
+	}
+	if old := m.asked[a.key]; old != nil { // The server uses the id twice.
 		m.forget(old)
 	}
-	m.asks[a.n], m.asked[a.key] = a, a.n
-	n := strconv.FormatInt(a.n, 10)
-	first, second := inOrder(idEdit(msg, n), edit{token, n})
-	m.toClient(c, splice(msg.Raw, first, second))
+	m.asks[a.cid], m.asked[a.key] = a, a
+}
+
+// askOf is the request of the server that a client means by an id, nil if there is none.
+func (m *Mux) askOf(id string) *ask {
+	if a := m.asks[id]; a != nil {
+		return a
+	}
+	return m.asks[strings.Trim(id, `"`)]
 }
 
 // clientFor returns the client that a request of the server is for; nil, and why, if that is not certain.
 func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 	const unknown = "the task that this request is about is of none of them"
-	if related := at(msg.Raw, "params", "_meta", mcp.MetaTask, "taskId"); related.to > 0 {
-		if t := m.tasks.known[textOf(msg.Raw, related)]; t != nil {
+	if related := mcp.At(msg.Raw, "params", "_meta", mcp.MetaTask, "taskId"); related.To > 0 {
+		if t := m.tasks.known[mcp.TextOf(msg.Raw, related)]; t != nil {
 			return t.client, ""
 		}
 		return nil, unknown
 	}
 	if target(msg.Method) == "taskId" {
-		if c := m.tasks.ofClients[kept{clientTask, textOf(msg.Raw, at(msg.Raw, "params", "taskId"))}]; c != nil {
+		if c := m.tasks.ofClients[kept{clientTask, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "params", "taskId"))}]; c != nil {
 			return c, ""
 		}
 		return nil, unknown
@@ -97,20 +119,27 @@ func (m *Mux) alone(c *client) bool { return m.sole == c.id && len(m.order) == 1
 
 // clientAnswers takes a client's answer to a request of the server.
 func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
-	a := m.asks[numberOf(msg.ID)]
+	a := m.askOf(msg.ID)
 	if a == nil || a.client != c {
+		m.answersNothing(msg)
 		return
 	}
+	m.server.used = m.server.used || a.method != mcp.MethodPing
 	m.forget(a)
 	if a.mayTask {
-		m.tasks.ofClient(c, clientTask, textOf(msg.Raw, at(msg.Raw, "result", "task", "taskId")))
+		m.tasks.ofClient(c, clientTask, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "task", "taskId")))
 	}
-	m.toServerFrom(c, splice(msg.Raw, idEdit(msg, a.id)))
+	if a.cid == a.key && m.Alone {
+		m.toServerFrom(c, msg.Line)
+	} else {
+		m.toServerFrom(c, mcp.Splice(msg.Raw, put(msg.IDSpan, a.id)))
+	}
+	m.advance()
 }
 
 func (m *Mux) forget(a *ask) {
-	delete(m.asks, a.n)
-	if m.asked[a.key] == a.n {
+	delete(m.asks, a.cid)
+	if m.asked[a.key] == a {
 		delete(m.asked, a.key)
 	}
 }

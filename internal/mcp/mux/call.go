@@ -1,6 +1,7 @@
 package mux
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"sort"
@@ -12,8 +13,9 @@ import (
 
 // call is a request to the server.
 type call struct {
-	// n is its id at the server, and its progress token there.
-	n int64
+	// n is its number, and sid its id at the server: that is the number, as the progress token there, but for a client that is alone.
+	n   int64
+	sid string
 	// client asked for it; nil for a request of the mux's own, or of a client that has left.
 	client *client
 	// id is its id as the client wrote it; key is the same in one spelling. token is the client's progress token as JSON,
@@ -22,10 +24,13 @@ type call struct {
 	method         string
 	// target is the uri of a subscription or the id of a task.
 	target string
-	// level is the log level that it names in _meta; 0: none.
+	// level is the log level that the server gets by it, or that it names in _meta; 0: none.
 	level int
-	// line waits for the server, or for another call.
-	line []byte
+	// line waits for the server, or for another call. kept is what another server can be sent again: an initialize, or a
+	// subscription, of which agreed says what the server has agreed to report; nil until then.
+	line, kept, agreed []byte
+	// list is the list whose first page it asks for, shelf its name in the cache; "" for none.
+	list, shelf string
 	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
 	own, sent, modern, mayTask bool
 
@@ -36,12 +41,12 @@ type call struct {
 // request is what must be known of a request or notification of a client.
 type request struct {
 	msg    mcp.Message
-	params span
+	params mcp.Span
 	// target is the member of params that the method is about.
-	target span
-	meta   span
+	target mcp.Span
+	meta   mcp.Span
 	// token, version and level are members of _meta.
-	token, version, level span
+	token, version, level mcp.Span
 }
 
 // target names the member of params that a method is about.
@@ -63,27 +68,23 @@ func target(method string) string {
 
 // parse finds what the mux must know or change.
 func parse(msg mcp.Message) request {
-	r := request{msg: msg, params: at(msg.Raw, "params")}
-	var params [2]span
-	pick(msg.Raw, r.params, []string{"_meta", target(msg.Method)}, params[:])
-	r.meta, r.target = params[0], params[1]
-	var meta [3]span
-	pick(msg.Raw, r.meta, []string{"progressToken", mcp.MetaVersion, mcp.MetaLogLevel}, meta[:])
-	r.token, r.version, r.level = meta[0], meta[1], meta[2]
+	r := request{msg: msg, params: msg.Params}
+	r.meta, r.target = mcp.Within(msg.Raw, r.params, "_meta"), mcp.Within(msg.Raw, r.params, target(msg.Method))
+	r.token = mcp.Within(msg.Raw, r.meta, "progressToken")
+	r.version = mcp.Within(msg.Raw, r.meta, mcp.MetaVersion)
+	r.level = mcp.Within(msg.Raw, r.meta, mcp.MetaLogLevel)
 	return r
 }
 
 // clientAsks takes a request of a client.
 func (m *Mux) clientAsks(c *client, msg mcp.Message) {
-	from, to := msg.IDSpan()
-	id := string(msg.Raw[from:to])
+	id := string(msg.IDSpan.Of(msg.Raw))
 	r := parse(msg)
 	switch {
+	case m.Alone:
+		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method})
 	case msg.ID == mcp.IDNull:
 		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null")
-	case len(msg.Raw) > mcp.DefaultKeep && (&call{method: msg.Method}).changesState():
-		// The session's front could not tell the next server of it, and would end with this one.
-		m.refuse(c, id, codeInvalid, "too large to be repeated to another server")
 	case c.open >= m.limits.Open:
 		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open))
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
@@ -97,12 +98,12 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 
 // ask sorts a request by what must be done about it.
 func (m *Mux) ask(c *client, r request, k *call) {
-	k.modern = textOf(r.msg.Raw, r.version) != ""
-	if k.method == mcp.MethodInitialize && c.hasBegun() {
+	k.modern = mcp.TextOf(r.msg.Raw, r.version) != ""
+	if !m.Alone && k.method == mcp.MethodInitialize && c.hasBegun() {
 		m.refuse(c, k.id, codeInvalid, "this client has begun its handshake already")
 		return
 	}
-	if why := m.mixes(r, k); why != "" {
+	if why := m.mixes(r, k); why != "" && !m.Alone {
 		m.refuse(c, k.id, codeInvalid, why)
 		return
 	}
@@ -110,13 +111,17 @@ func (m *Mux) ask(c *client, r request, k *call) {
 		c.modern = true
 	}
 	if k.modern {
-		k.level = levelNumber(textOf(r.msg.Raw, r.level))
+		k.level = levelNumber(mcp.TextOf(r.msg.Raw, r.level))
 	}
-	k.target = textOf(r.msg.Raw, r.target)
-	if r.token.to > 0 {
-		k.token = string(r.token.of(r.msg.Raw))
+	k.target = mcp.TextOf(r.msg.Raw, r.target)
+	if r.token.To > 0 {
+		k.token = string(r.token.Of(r.msg.Raw))
 	}
 	k.mayTask = k.target == "" && m.mayTask(r)
+	if m.Alone && m.answersItself(c, r, k) {
+		return
+	}
+	m.noteRequest(r, k)
 	switch k.method {
 	case mcp.MethodInitialize:
 		m.initialize(r, k)
@@ -125,14 +130,14 @@ func (m *Mux) ask(c *client, r request, k *call) {
 	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		m.subscribe(c, r, k)
 	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate:
-		if !m.tasks.owns(c, k.target) {
+		if !m.Alone && !m.tasks.owns(c, k.target) {
 			m.refuse(c, k.id, codeParams, "task not found")
 			return
 		}
 		fallthrough
 	default:
 		m.open(k)
-		m.send(k, m.line(r, k, edit{}))
+		m.send(k, m.line(r, k, mcp.Edit{}))
 	}
 }
 
@@ -140,8 +145,16 @@ func (m *Mux) ask(c *client, r request, k *call) {
 func (m *Mux) open(k *call) {
 	m.lastID++
 	k.n = m.lastID
-	m.calls[k.n] = k
 	c := k.client
+	switch {
+	case m.Alone && c != nil:
+		k.sid = k.key
+	case m.Alone && k.sid == "":
+		k.sid = m.ownID()
+	case !m.Alone:
+		k.sid = strconv.FormatInt(k.n, 10)
+	}
+	m.calls[k.sid] = k
 	if c == nil {
 		return
 	}
@@ -151,20 +164,28 @@ func (m *Mux) open(k *call) {
 }
 
 // line is a request of a client as the server is to see it, with another edit where the method needs one.
-func (m *Mux) line(r request, k *call, other edit) []byte {
+func (m *Mux) line(r request, k *call, other mcp.Edit) []byte {
+	if m.Alone {
+		return r.msg.Line
+	}
 	n := strconv.FormatInt(k.n, 10)
-	edits := [3]edit{idEdit(r.msg, n), {r.token, n}, other}
+	edits := [3]mcp.Edit{put(r.msg.IDSpan, n), put(r.token, n), other}
 	// Three are soon in order. slices.SortFunc would bring a sort for this type, of seven kilobytes.
 	for i := 1; i < len(edits); i++ {
-		for j := i; j > 0 && edits[j].from < edits[j-1].from; j-- {
+		for j := i; j > 0 && edits[j].From < edits[j-1].From; j-- {
 			edits[j], edits[j-1] = edits[j-1], edits[j]
 		}
 	}
-	return splice(r.msg.Raw, edits[:]...)
+	return mcp.Splice(r.msg.Raw, edits[:]...)
 }
 
 // acceptsCalls reports whether the server takes requests now.
-func (m *Mux) acceptsCalls() bool { return m.handshake.phase != phaseAsked }
+func (m *Mux) acceptsCalls() bool {
+	if s := &m.server; s.away || s.leaving || s.stage != served {
+		return false
+	}
+	return m.Alone || m.handshake.phase != phaseAsked
+}
 
 // send gives a call to the server, now or as soon as it takes requests.
 func (m *Mux) send(k *call, line []byte) {
@@ -178,7 +199,7 @@ func (m *Mux) send(k *call, line []byte) {
 
 // keep keeps the line of a call that waits.
 func (k *call) keep(line []byte) {
-	k.line = line
+	k.line = bytes.Clone(line)
 	if k.client != nil {
 		k.client.held += int64(len(line))
 	}
@@ -198,9 +219,18 @@ func (m *Mux) sendNow(k *call, line []byte) {
 	k.sent = true
 	if k.client != nil {
 		m.noteKnown(k.client)
+		m.roots.working = m.roots.working || isWork(k.method)
 	}
-	if k.method == mcp.MethodInitialize {
+	switch k.method {
+	case mcp.MethodInitialize:
 		m.handshake.phase = phaseAsked
+		k.kept = bytes.Clone(line)
+	case mcp.MethodListen:
+		k.kept = bytes.Clone(line)
+	case mcp.MethodSetLevel: // It may have waited.
+		if k.level > 0 {
+			m.logs.sent = k.level
+		}
 	}
 	out := Out{To: Server, Line: line, Ordered: k.client == nil || k.changesState()}
 	if k.client != nil {
@@ -214,7 +244,11 @@ func (m *Mux) sendHeld() {
 	held := m.held
 	m.held, m.dropped = nil, 0
 	for _, k := range held {
-		if k.line != nil {
+		switch {
+		case k.line == nil:
+		case k.method == "": // What cannot be answered.
+			m.toServerFrom(k.client, k.take())
+		default:
 			m.send(k, k.take())
 		}
 	}
@@ -248,15 +282,22 @@ func without(calls []*call, i int) []*call {
 
 // serverAnswers takes a response of the server.
 func (m *Mux) serverAnswers(msg mcp.Message) {
-	k := m.calls[numberOf(msg.ID)]
+	m.server.answered = true
+	k := m.callOf(msg.ID)
 	switch {
+	case k == nil && m.Alone, msg.ID == mcp.IDNull && m.Alone:
+		m.pass(msg)
+		return
 	case msg.ID == mcp.IDNull:
 		m.serverComplains(msg)
 		return
 	case k == nil || !k.sent: // An answer to no question, or a late one.
 		m.endLateTask(msg)
 		return
+	case m.server.leaving && k.agreed != nil: // The next server gets the subscription again.
+		return
 	}
+	m.noteAnswer(k, msg)
 	if k.modern && !msg.IsError {
 		m.provesModern()
 	}
@@ -270,31 +311,36 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case k.method == mcp.MethodTasksList && !msg.IsError:
 		m.deliver(k, msg, m.ownTasks(k, msg))
 	case k.method == mcp.MethodListen && !msg.IsError:
-		m.deliver(k, msg, edit{at(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.id})
+		m.deliver(k, msg, put(mcp.At(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.id))
 	default:
 		m.taskNews(k, msg)
-		m.deliver(k, msg, edit{})
+		m.deliver(k, msg, mcp.Edit{})
 	}
+	m.repeated(k)
 }
 
 // serverComplains takes an error without an id: the server could not read a request.
 func (m *Mux) serverComplains(msg mcp.Message) {
 	if c, _ := m.only(); c != nil {
-		m.toClient(c, splice(msg.Raw))
+		m.toClient(c, mcp.Splice(msg.Raw))
 	}
 }
 
 // deliver gives an answer to the client that asked, with another edit beside that of the id, and closes the call.
-func (m *Mux) deliver(k *call, msg mcp.Message, other edit) {
+func (m *Mux) deliver(k *call, msg mcp.Message, other mcp.Edit) {
 	m.close(k)
 	if k.client == nil {
+		return
+	}
+	if m.Alone {
+		m.answer(k, msg.Line)
 		return
 	}
 	if msg.IsError {
 		m.noteElicitations(k.client, msg)
 	}
-	first, second := inOrder(idEdit(msg, k.id), other)
-	m.answer(k, splice(msg.Raw, first, second))
+	first, second := inOrder(put(msg.IDSpan, k.id), other)
+	m.answer(k, mcp.Splice(msg.Raw, first, second))
 }
 
 // answer gives a line to the client of a call that is closed.
@@ -307,7 +353,9 @@ func (m *Mux) answer(k *call, line []byte) {
 // close forgets a call.
 func (m *Mux) close(k *call) {
 	m.unhold(k)
-	delete(m.calls, k.n)
+	if m.calls[k.sid] == k {
+		delete(m.calls, k.sid)
+	}
 	c := k.client
 	if c == nil {
 		return
@@ -340,16 +388,23 @@ func (m *Mux) refuse(c *client, id string, code int, message string) {
 // cancel takes a client's notice that it no longer wants an answer: none reaches it. A request that changes what the server
 // keeps is not cancelled (subscriptions, the log level), nor is initialize, which must not be: its answer still comes.
 func (m *Mux) cancel(c *client, r request) {
-	k := c.calls[idOf(r.msg.Raw, r.target)]
-	if k == nil || k.changesState() {
+	k := c.calls[mcp.IDOf(r.msg.Raw, r.target)]
+	if k == nil || k.method == mcp.MethodInitialize || k.changesState() && !m.Alone {
+		m.tellAlone(c, r.msg)
 		return
 	}
+	m.server.used = m.server.used || k.method != mcp.MethodPing
 	if !k.sent {
 		m.drop(k)
 		return
 	}
-	m.toServerFrom(c, splice(r.msg.Raw, edit{r.target, strconv.FormatInt(k.n, 10)}))
+	if m.Alone {
+		m.tellAlone(c, r.msg)
+	} else {
+		m.toServerFrom(c, mcp.Splice(r.msg.Raw, put(r.target, k.sid)))
+	}
 	m.close(k)
+	m.repeated(k)
 }
 
 // changesState reports whether the answer changes what is known of the server, even if no client waits for it.
@@ -387,8 +442,9 @@ func (m *Mux) abandonCalls(c *client) {
 		case !k.sent:
 			continue
 		}
-		m.toServerFrom(c, append(mcp.Cancelled(strconv.FormatInt(k.n, 10), "the client has left"), '\n'))
-		delete(m.calls, k.n)
+		m.toServerFrom(c, append(mcp.Cancelled(k.sid, "the client has left"), '\n'))
+		delete(m.calls, k.sid)
+		m.repeated(k)
 	}
 }
 
@@ -407,8 +463,22 @@ func byNumber(calls []*call) {
 }
 
 // askOwn sends a request of the mux's own.
-func (m *Mux) askOwn(method, target string, params string) {
+func (m *Mux) askOwn(method, target string, params string) *call {
 	k := &call{own: true, method: method, target: target}
 	m.open(k)
-	m.send(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", k.n, method, params))
+	m.send(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params))
+	return k
+}
+
+// callOf is the call that the server means by an id, nil if there is none. Some programs repeat a number as a string, which the
+// SDKs accept. A client that is alone may use an id twice: the oldest is answered first.
+func (m *Mux) callOf(id string) *call {
+	k := m.calls[id]
+	if k == nil {
+		k = m.calls[strings.Trim(id, `"`)]
+	}
+	for k != nil && m.Alone && k.next != nil {
+		k = k.next
+	}
+	return k
 }

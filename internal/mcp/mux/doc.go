@@ -1,6 +1,7 @@
-// Package mux lets many clients talk to one MCP server that knows of one client only. It gets every line that comes
-// from a client or from the server, and says which lines go where. It does no input or output, keeps no clock and
-// starts nothing.
+// Package mux keeps what clients want of a server that knows of one client only, and compares it with what the server was told.
+// So many clients can talk to one server, and a client that is alone can go on with one server after another. The mux gets every
+// line that comes from a client or from the server, and says which lines go where. It does no input or output, and starts nothing;
+// of the time it asks only how long an answer may be kept.
 //
 // Requests of clients get ids and progress tokens of the mux's own, so those of two clients never meet. What comes back
 // under such an id goes to the client that asked, and to no other. What a server keeps for its one client is kept here
@@ -13,6 +14,9 @@
 // Up to 2025-11-25 there is one handshake for the life of the server's process; from 2026-07-28 on there is none. An
 // initialize binds a server that supports both for the life of its process (2026-07-28, basic/versioning). So one
 // server has clients of one kind only.
+//
+// For another server (ServerGone, ServerStarted) what was told is cleared. Open calls get errors, the handshake is repeated, and then
+// what clients want is told again. A call that waits reaches the server behind all that, once. With Alone lines pass as they are.
 //
 // Package mcp names the pages of the specification that this rests on.
 package mux

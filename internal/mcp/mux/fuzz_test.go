@@ -114,7 +114,7 @@ func (f *fixture) answerAll() {
 	f.Detach(2)
 	for rounds := 0; len(f.Mux.calls) > 0 && rounds < 100; rounds++ {
 		for n := range f.Mux.calls {
-			f.FromServer(fmt.Appendf(nil, `{"id":%d,"result":{}}`, n))
+			f.FromServer(fmt.Appendf(nil, `{"id":%s,"result":{}}`, n))
 		}
 	}
 }

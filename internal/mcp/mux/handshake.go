@@ -26,8 +26,11 @@ const (
 // handshake is the first client's handshake, which counts for every client (up to 2025-11-25, basic/lifecycle).
 type handshake struct {
 	phase phase
-	// params are those of the first initialize, nil if no client has begun. result is what the server answered.
-	params, result []byte
+	// params are those of the first initialize, nil if no client has begun. result is what the server answered, and latest what
+	// the last one has, which may offer more.
+	params, result, latest []byte
+	// id and line are that initialize, as a client that is alone wrote it; confirmed says to the server that a client is ready.
+	id, line, confirmed string
 	// waiting are the initialize requests of other clients while the first is open.
 	waiting []*call
 	// roots says that the server has asked a client for its roots, which it may use for all.
@@ -56,7 +59,7 @@ func (m *Mux) mixes(r request, k *call) string {
 		}
 	case h.modern:
 		return "this server serves clients without a handshake"
-	case h.params != nil && !sameHandshake(h.params, r.params.of(r.msg.Raw)):
+	case h.params != nil && !sameHandshake(h.params, r.params.Of(r.msg.Raw)):
 		return "this server has begun with another protocol version, or with other capabilities of its client"
 	}
 	return ""
@@ -91,7 +94,15 @@ func (c *client) hasBegun() bool {
 // initialize takes the initialize request of a client.
 func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake
-	params := r.params.of(r.msg.Raw)
+	params := r.params.Of(r.msg.Raw)
+	if m.Alone {
+		if h.result == nil {
+			h.confirmed = ""
+		}
+		m.open(k)
+		m.send(k, r.msg.Line)
+		return
+	}
 	if !json.Valid(params) { // Nothing could be compared.
 		m.refuse(k.client, k.id, codeParams, "the params of initialize cannot be read")
 		return
@@ -103,10 +114,10 @@ func (m *Mux) initialize(r request, k *call) {
 		m.met(k)
 	case h.params != nil:
 		h.waiting = append(h.waiting, k)
-		k.keep(m.line(r, k, edit{}))
+		k.keep(m.line(r, k, mcp.Edit{}))
 	default:
 		h.params = bytes.Clone(params)
-		m.send(k, m.line(r, k, edit{}))
+		m.send(k, m.line(r, k, mcp.Edit{}))
 	}
 }
 
@@ -125,23 +136,52 @@ func (m *Mux) met(k *call) {
 // initialized takes the server's answer to initialize.
 func (m *Mux) initialized(k *call, msg mcp.Message) {
 	h := &m.handshake
-	result := at(msg.Raw, "result")
-	if msg.IsError || result.to == 0 {
+	result := mcp.At(msg.Raw, "result")
+	switch {
+	case k.own:
+		m.greetedAgain(k, msg)
+		return
+	case m.Alone:
+		m.greeted(k, msg)
+		m.deliver(k, msg, mcp.Edit{})
+		return
+	}
+	if msg.IsError || result.To == 0 {
 		h.phase, h.params = phaseIdle, nil
-		m.deliver(k, msg, edit{})
+		m.deliver(k, msg, mcp.Edit{})
 		m.nextHandshake()
 		return
 	}
-	h.phase, h.result = phaseAnswered, bytes.Clone(result.of(msg.Raw))
+	h.phase, h.result = phaseAnswered, bytes.Clone(result.Of(msg.Raw))
+	h.latest = h.result
 	if k.client != nil {
 		k.client.met = true
 	}
-	m.deliver(k, msg, edit{})
+	m.deliver(k, msg, mcp.Edit{})
 	for _, waits := range slices.Clone(h.waiting) {
 		m.met(waits)
 	}
 	m.confirmAlone()
 	m.resumeCalls()
+}
+
+// greeted takes the answer to the initialize of a client that is alone. An error leaves all as it was.
+func (m *Mux) greeted(k *call, msg mcp.Message) {
+	h := &m.handshake
+	if result := msg.Result.Of(msg.Raw); !msg.IsError && len(result) > 0 && result[0] == '{' {
+		h.result, h.params = bytes.Clone(result), bytes.Clone(mcp.ValueAt(k.kept, "params"))
+		h.latest, h.id, h.line = h.result, k.id, string(bytes.TrimSuffix(k.kept, []byte("\n")))+"\n"
+		m.order[0].met = true
+		m.publishGreeting()
+	}
+	switch {
+	case h.result == nil:
+		h.phase = phaseIdle
+	case h.confirmed != "":
+		h.phase = phaseDone
+	default:
+		h.phase = phaseAnswered
+	}
 }
 
 // resumeCalls lets calls go to the server.
@@ -160,7 +200,7 @@ func (m *Mux) nextHandshake() {
 	k := h.waiting[0]
 	h.waiting = h.waiting[1:]
 	line := k.take()
-	h.params = bytes.Clone(at(line, "params").of(line))
+	h.params = bytes.Clone(mcp.At(line, "params").Of(line))
 	m.send(k, line)
 }
 
@@ -169,14 +209,13 @@ func (m *Mux) confirm(c *client, r request) {
 	c.ready = true
 	if c.met && m.handshake.phase == phaseAnswered {
 		m.noteKnown(c)
-		m.handshake.phase = phaseDone
-		m.toServer(splice(r.msg.Raw))
+		m.finishHandshake(mcp.Splice(r.msg.Raw))
 	}
 }
 
 // confirmAlone finishes a handshake whose clients have all left, or were ready before they had an answer.
 func (m *Mux) confirmAlone() {
-	if m.handshake.phase != phaseAnswered {
+	if m.handshake.phase != phaseAnswered || m.Alone {
 		return
 	}
 	met := false
@@ -188,8 +227,15 @@ func (m *Mux) confirmAlone() {
 		met = met || c.met
 	}
 	if !met {
-		m.handshake.phase = phaseDone
-		m.toServer(initializedLine())
+		m.finishHandshake(initializedLine())
+	}
+}
+
+// finishHandshake tells the server that a client is ready. One that is not there is told later.
+func (m *Mux) finishHandshake(line []byte) {
+	m.handshake.phase, m.handshake.confirmed = phaseDone, string(line)
+	if !m.server.away {
+		m.toServer(line)
 	}
 }
 

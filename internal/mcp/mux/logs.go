@@ -31,12 +31,13 @@ func (m *Mux) setLevel(c *client, r request, k *call) {
 	m.open(k)
 	level := levelNumber(k.target)
 	if level == 0 { // The server will say what it thinks of it.
-		m.send(k, m.line(r, k, edit{}))
+		m.send(k, m.line(r, k, mcp.Edit{}))
 		return
 	}
 	c.level = level
 	m.logs.sent = m.lowest()
-	m.send(k, m.line(r, k, edit{r.target, string(mcp.Quote(levels()[m.logs.sent-1]))}))
+	k.level = m.logs.sent
+	m.send(k, m.line(r, k, put(r.target, string(mcp.Quote(levels()[m.logs.sent-1])))))
 }
 
 // levelSet takes the server's answer.
@@ -44,7 +45,7 @@ func (m *Mux) levelSet(k *call, msg mcp.Message) {
 	if m.logs.works = !msg.IsError || m.logs.works && !k.own; msg.IsError {
 		m.logs.sent = 0
 	}
-	m.deliver(k, msg, edit{})
+	m.deliver(k, msg, mcp.Edit{})
 	m.adjustLevel()
 }
 
@@ -67,6 +68,9 @@ func (m *Mux) lowest() int {
 // adjustLevel sets the server's level when clients have come or left. When none asks for a level any more, the server goes back
 // to standardLevel.
 func (m *Mux) adjustLevel() {
+	if m.Alone { // It asks itself, and repeatAll asks the next server.
+		return
+	}
 	low := m.lowest()
 	if low == 0 && m.logs.sent > 0 {
 		low = standardLevel
@@ -88,7 +92,7 @@ func (m *Mux) log(msg mcp.Message, name string) {
 			continue
 		}
 		if line == nil {
-			line = splice(msg.Raw)
+			line = mcp.Splice(msg.Raw)
 		}
 		m.toClient(c, line)
 	}

@@ -2,6 +2,7 @@ package mux
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -65,6 +66,9 @@ type simClient struct {
 	latest            map[string]string // the last such request, by its mark: answers may come in another order
 	tasks             map[string]bool
 	asks              map[string]string
+	// cancelled are calls that it has given up, stale what was taken back that it was asked, and acked its subscriptions that a
+	// server has acknowledged (2026-07-28).
+	cancelled, stale, acked map[string]bool
 }
 
 type simRequest struct {
@@ -101,6 +105,10 @@ type world struct {
 	trace   []string
 	failed  string
 	modern  bool // no handshake
+	// alone: there is one client, and lines pass as they are. deaths says how often a server dies.
+	alone  bool
+	deaths int
+	fault  func(*Mux)
 	// asksRoots: the server asks for roots as soon as it is initialized, and again when they have changed.
 	asksRoots bool
 	// rootful: the clients have roots. They all begin alike.
@@ -185,6 +193,9 @@ func (w *world) answered(c *simClient, msg wire) {
 	id := string(msg.ID)
 	call, ok := c.open[id]
 	if !ok {
+		if w.alone && c.cancelled[id] {
+			return
+		}
 		w.fail("client %d: an answer to no question: %s", c.id, id)
 		return
 	}
@@ -212,18 +223,20 @@ func (w *world) applied(c *simClient, call simCall, msg wire) {
 		}
 		c.met = c.met || good
 		if !good {
-			c.asked = false
+			c.asked, c.ready = false, c.ready && !w.alone
 		}
 	case "logging/setLevel":
 		c.levels--
 		if good {
 			c.level = levelNumber(call.target)
+		} else if msg.Error.Message == "it ended" { // Nobody knows whether it was set.
+			c.level = w.m.clients[c.id].level
 		}
 	case "resources/subscribe", "resources/unsubscribe":
 		c.pending[call.target]--
 		switch {
 		case call.mark != c.latest[call.target]:
-		case call.method == "resources/unsubscribe", !good && msg.Error.Message != "it ended":
+		case call.method == "resources/unsubscribe", !good:
 			delete(c.subscribed, call.target)
 		case good:
 			c.subscribed[call.target] = true
@@ -267,6 +280,9 @@ func (w *world) rootsAskedOf(c *simClient) {
 }
 
 func (w *world) told(c *simClient, msg wire) {
+	if p := msg.Params; w.alone && p != nil && (c.cancelled[string(p.RequestID)] && c.asks[string(p.RequestID)] == "" || p.Meta != nil && c.cancelled[string(p.Meta.Listen)]) {
+		return // It comes late.
+	}
 	switch msg.Method {
 	case "notifications/progress":
 		for _, call := range c.open {
@@ -274,10 +290,20 @@ func (w *world) told(c *simClient, msg wire) {
 				return
 			}
 		}
+		if w.alone { // It may be of a call that was cancelled.
+			return
+		}
 		w.fail("client %d: progress of %s with token %s", c.id, msg.Params.M, msg.Params.ProgressToken)
+	case "notifications/subscriptions/acknowledged":
+		id := string(msg.Params.Meta.Listen)
+		if call := c.open[id]; call.mark != msg.Params.M || c.acked[call.mark] {
+			w.fail("client %d: acknowledged is %s for %s", c.id, msg.Params.M, id)
+		}
+		c.acked[msg.Params.M] = true
 	case "notifications/tools/list_changed":
 		if w.modern {
-			if call := c.open[string(msg.Params.Meta.Listen)]; call.mark != msg.Params.M {
+			call, open := c.open[string(msg.Params.Meta.Listen)]
+			if !open || call.mark != msg.Params.M && (msg.Params.M != "" || w.deaths == 0) {
 				w.fail("client %d: news of %s for %s", c.id, msg.Params.M, msg.Params.Meta.Listen)
 			}
 		}
@@ -290,8 +316,12 @@ func (w *world) told(c *simClient, msg wire) {
 			return
 		}
 		if _, ok := c.asks[string(msg.Params.RequestID)]; !ok {
+			if w.alone { // The answer is under way.
+				return
+			}
 			w.fail("client %d: a request that it does not have is taken back: %s", c.id, msg.Params.RequestID)
 		}
+		c.stale[string(msg.Params.RequestID)] = true
 		delete(c.asks, string(msg.Params.RequestID))
 	case "notifications/message":
 		level := levelNumber(msg.Params.Level)
@@ -313,11 +343,15 @@ func (w *world) told(c *simClient, msg wire) {
 
 func (w *world) say(c *simClient, line string) {
 	w.note(fmt.Sprintf("%d", c.id), line)
-	w.deliver(w.m.FromClient(c.id, []byte(line)))
+	w.deliver(w.m.FromClient(c.id, []byte(line+"\n")))
 }
 
-// id is one that the client does not wait for.
+// id is one that the client does not wait for. One that is alone uses none twice, as the protocol demands: nobody helps it.
 func (w *world) id(c *simClient) string {
+	if w.alone {
+		w.marks++
+		return fmt.Sprintf([]string{`"%d"`, `%d`, `%d.5`, `-%d`}[w.r.IntN(4)], w.marks)
+	}
 	all := spellings()
 	for range 4 {
 		id := all[w.r.IntN(len(all))]
@@ -376,6 +410,15 @@ func (w *world) clientActs(c *simClient) {
 		w.say(c, ready)
 		return
 	}
+	if w.server == nil && len(c.asks) > 0 {
+		w.fail("client %d is asked by a server that is gone", c.id)
+	}
+	if len(c.stale) > 0 && w.r.IntN(4) == 0 { // It answers what was taken back.
+		id := slices.Sorted(maps.Keys(c.stale))[0]
+		delete(c.stale, id)
+		w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"stale"}}`, id))
+		return
+	}
 	if !c.met {
 		if w.r.IntN(4) == 0 {
 			w.garbage(c)
@@ -387,7 +430,7 @@ func (w *world) clientActs(c *simClient) {
 		return
 	}
 	n := w.r.IntN(24)
-	switch early := !w.server.initialized; { // A server asks for roots while it greets: that is rare.
+	switch early := w.server != nil && !w.server.initialized; { // A server asks for roots while it greets: that is rare.
 	case early && len(c.asks) > 0 && w.r.IntN(2) == 0:
 		n = 18
 	case early && w.asksRoots && w.r.IntN(4) == 0:
@@ -431,9 +474,13 @@ func (w *world) cancel(c *simClient) {
 	}
 	id := ids[w.r.IntN(len(ids))]
 	call := c.open[id]
-	keeps := call.method == "initialize" || call.target != "" // What changes the server is not cancelled.
+	keeps := call.method == "initialize" || call.target != "" && !w.alone // What changes the server is not cancelled.
+	if w.alone && call.target != "" {
+		return
+	}
 	if !keeps {
 		delete(c.open, id)
+		c.cancelled[id] = true
 	}
 	w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id))
 }
@@ -486,6 +533,9 @@ func (w *world) answerAsk(c *simClient) {
 
 // garbage is what must have no effect on others.
 func (w *world) garbage(c *simClient) {
+	if w.alone { // It passes.
+		return
+	}
 	lines := []string{
 		`hello`, `{`, `[]`, `{"id":1}`, `{'id':1,"method":"x"}`, `{"id":9999,"result":{}}`, `{"id":9998,"error":{"code":1,"message":"x"}}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":55}}`,
@@ -501,7 +551,7 @@ func (w *world) garbage(c *simClient) {
 
 func (w *world) tell(line string) {
 	w.note("s", line)
-	w.deliver(w.m.FromServer([]byte(line)))
+	w.deliver(w.m.FromServer([]byte(line + "\n")))
 }
 
 func (w *world) serverActs() {
@@ -540,11 +590,13 @@ func (w *world) serverActs() {
 		lines := []string{`noise`, `{"id":99999,"result":{}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}`,
 			`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":99999}}`,
 			`{"jsonrpc":"2.0","id":"p","method":"ping"}`}
-		if n := w.r.IntN(len(lines) + 1); n < len(lines) {
+		if n := w.r.IntN(len(lines) + 1); n < len(lines) && !w.alone {
 			w.tell(lines[n])
 			return
 		}
-		w.serverTakesBack("1")
+		if !w.alone || s.asks["1"] != "" {
+			w.serverTakesBack("1")
+		}
 	}
 }
 
@@ -574,7 +626,7 @@ func (w *world) serverReads() {
 		w.fail("the server cannot read %s", line)
 		return
 	}
-	if !s.asked && (msg.Method != "initialize" || msg.ID == nil) && msg.Method != "" && msg.Method != "ping" {
+	if !s.asked && !(w.alone && msg.Method == "notifications/initialized") && (msg.Method != "initialize" || msg.ID == nil) && msg.Method != "" && msg.Method != "ping" {
 		w.fail("the server gets %s before initialize", line)
 	}
 	switch {
@@ -583,6 +635,9 @@ func (w *world) serverReads() {
 	case msg.ID != nil:
 		w.serverHearsRequest(msg)
 	case msg.Method == "notifications/initialized":
+		if !s.asked && w.alone {
+			return
+		}
 		if s.initialized || !s.asked {
 			w.fail("notifications/initialized at the wrong time")
 		}
@@ -636,7 +691,7 @@ func (w *world) serverHearsAnswer(msg wire) {
 func (w *world) serverHearsRequest(msg wire) {
 	s := w.server
 	n := string(msg.ID)
-	if s.seen[n] {
+	if s.seen[n] && !(w.alone && msg.Method == "initialize") {
 		w.fail("the server sees the id %s twice", n)
 	}
 	s.seen[n] = true
@@ -653,7 +708,7 @@ func (w *world) serverHearsRequest(msg wire) {
 	if !r.own {
 		_, _ = fmt.Sscanf(r.mark, "c%d-", (*int64)(&r.client))
 	}
-	if r.token != "" {
+	if r.token != "" && !w.alone {
 		for _, other := range s.open {
 			if other.token == r.token {
 				w.fail("the server sees the token %s twice", r.token)
@@ -672,6 +727,9 @@ func (w *world) serverHearsRequest(msg wire) {
 		w.fail("the server gets %s before it is initialized", r.method)
 	}
 	s.open = append(s.open, r)
+	if r.method == "subscriptions/listen" && w.r.IntN(4) > 0 {
+		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"m":"%s","_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":{"toolsListChanged":true}}}`, r.mark, r.n))
+	}
 	if r.method == "initialize" && len(s.asks) > 0 && w.r.IntN(2) == 0 {
 		return // It answers late.
 	}
@@ -701,7 +759,7 @@ func (w *world) answer(i int) {
 	case r.method == "initialize":
 		w.tell(strings.Replace(welcome, `"id":1`, `"id":`+r.n, 1))
 		return
-	case r.method != "logging/setLevel" && r.method != "resources/unsubscribe" && !s.subscribed[r.target] && w.r.IntN(8) == 0:
+	case !r.own && r.method != "logging/setLevel" && r.method != "resources/unsubscribe" && !s.subscribed[r.target] && w.r.IntN(8) == 0:
 		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no"}}`, r.n))
 		return
 	case r.method == "subscriptions/listen":
@@ -815,7 +873,8 @@ func (w *world) start() {
 func (w *world) attach() *simClient {
 	w.next++
 	c := &simClient{id: w.next, open: map[string]simCall{}, subscribed: map[string]bool{},
-		pending: map[string]int{}, latest: map[string]string{}, tasks: map[string]bool{}, asks: map[string]string{}}
+		pending: map[string]int{}, latest: map[string]string{}, tasks: map[string]bool{}, asks: map[string]string{},
+		cancelled: map[string]bool{}, stale: map[string]bool{}, acked: map[string]bool{}}
 	c.asked, c.met, c.ready = w.modern, w.modern, w.modern
 	c.roots = w.rootful
 	w.clients[c.id] = c
@@ -829,17 +888,75 @@ func (w *world) detach(c *simClient) {
 	w.deliver(w.m.Detach(c.id))
 }
 
+// dies ends the server at any moment: it may have said nothing of what it has read.
+func (w *world) dies() {
+	w.note("host", "the server dies")
+	had := map[string]bool{}
+	for _, line := range w.server.inbox {
+		var msg wire
+		if json.Unmarshal(line, &msg) == nil && msg.Params != nil {
+			had[msg.Params.M] = true
+		}
+	}
+	for _, r := range w.server.open {
+		had[r.mark] = true
+	}
+	w.server = nil
+	w.deliver(w.m.ServerGone("it ended"))
+	for _, c := range w.clients {
+		for id, call := range c.open {
+			if call.mark != "" && had[call.mark] && !c.acked[call.mark] {
+				w.fail("client %d waits for %s, which the dead server had", c.id, id)
+			}
+		}
+		if len(c.asks) > 0 {
+			w.fail("client %d is asked by a server that is gone", c.id)
+		}
+	}
+	if w.fault != nil {
+		w.fault(w.m)
+	}
+}
+
+// starts has another server take the place of the last one. A client that is alone may have a mux of another process then.
+func (w *world) starts() {
+	c := w.clients[1]
+	if w.alone && c != nil && len(c.open) == 0 && !w.m.Waits() && w.r.IntN(2) == 0 {
+		text, err := json.Marshal(w.m.State())
+		var s State
+		if err = errors.Join(err, json.Unmarshal(text, &s)); err != nil {
+			w.fail("the state cannot be written: %v", err)
+		}
+		w.note("host", "goes on with "+string(text))
+		w.m = Resume(1, s)
+	}
+	w.note("host", "another server starts")
+	w.start()
+	w.deliver(w.m.ServerStarted())
+	for w.m.Pause() > 0 && len(w.server.inbox) == 0 && len(w.server.open) == 0 && w.failed == "" {
+		w.deliver(w.m.PauseOver())
+	}
+}
+
 // --- a history
 
 func (w *world) step() {
 	ids := slices.Sorted(maps.Keys(w.clients))
 	n := w.r.IntN(100)
 	switch {
-	case !w.m.Closed() && (len(ids) == 0 || n < 4 && len(ids) < 4):
+	case !w.m.Closed() && (len(ids) == 0 || n < 4 && len(ids) < 4 && !w.alone):
 		w.attach()
+	case w.server == nil && (len(ids) == 0 || w.r.IntN(4) == 0):
+		w.starts()
+	case w.server == nil:
+		w.clientActs(w.clients[ids[w.r.IntN(len(ids))]])
+	case w.r.IntN(100) < w.deaths:
+		w.dies()
+	case w.m.Pause() > 0 && w.r.IntN(4) == 0:
+		w.deliver(w.m.PauseOver())
 	case len(ids) == 0: // As in a host, nobody comes any more.
 		w.serverActs()
-	case n < 6:
+	case n < 6 && !w.alone:
 		w.detach(w.clients[ids[w.r.IntN(len(ids))]])
 	case n < 60:
 		w.serverActs()
@@ -850,6 +967,9 @@ func (w *world) step() {
 
 // settle lets all be answered, and compares what is left.
 func (w *world) settle() {
+	if w.server == nil && w.failed == "" {
+		w.starts()
+	}
 	for w.failed == "" && w.finish() {
 	}
 	if w.failed != "" {
@@ -862,6 +982,8 @@ func (w *world) settle() {
 func (w *world) finish() bool {
 	s := w.server
 	switch {
+	case w.m.Pause() > 0 && len(s.inbox) == 0 && len(s.open) == 0:
+		w.deliver(w.m.PauseOver())
 	case len(s.inbox) > 0:
 		w.serverReads()
 	case s.rootsDue:
@@ -925,9 +1047,13 @@ func (w *world) compare() {
 }
 
 // play plays one history and says what was wrong. spoil, if it is not nil, changes what the mux says.
-func play(seed uint64, spoil func(Out) []Out) *world {
-	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, spoil: spoil}
-	w.modern = w.r.IntN(4) == 0
+func play(seed uint64, spoil func(Out) []Out) *world { return playWith(seed, spoil, nil) }
+
+// playWith plays one history in which each death of a server does fault to the mux, if that is not nil.
+func playWith(seed uint64, spoil func(Out) []Out, fault func(*Mux)) *world {
+	w := &world{fault: fault, r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, spoil: spoil}
+	w.modern, w.alone, w.deaths = w.r.IntN(4) == 0, w.r.IntN(2) == 0, w.r.IntN(2)*w.r.IntN(8)
+	w.m.Alone = w.alone
 	if !w.modern {
 		w.asksRoots = w.r.IntN(2) == 0
 		w.rootful = w.r.IntN(2) == 0
@@ -1003,6 +1129,24 @@ func TestRandomHistoriesFindFaults(t *testing.T) {
 			return []Out{o}
 		},
 		"news of another's subscription": func(o Out) []Out { return replace(o, `subscriptionId":1}`, `subscriptionId":2}`) },
+		"a call of a dead server is not answered": func(o Out) []Out {
+			if o.To != Server && holds(o, `"it ended"`) {
+				return nil
+			}
+			return []Out{o}
+		},
+		"a call of a dead server is answered twice": func(o Out) []Out {
+			if o.To != Server && holds(o, `"it ended"`) {
+				return []Out{o, o}
+			}
+			return []Out{o}
+		},
+		"a question of a dead server stays": func(o Out) []Out {
+			if o.To != Server && holds(o, `"the server has ended"`) {
+				return nil
+			}
+			return []Out{o}
+		},
 		"initialize comes twice": func(o Out) []Out {
 			if o.To == Server && holds(o, `"initialize"`) {
 				return []Out{o, o}
@@ -1024,14 +1168,50 @@ func TestRandomHistoriesFindFaults(t *testing.T) {
 			return []Out{o}
 		},
 	} {
-		found := false
-		for seed := range uint64(3000) {
-			if w := play(seed, spoil); w.failed != "" {
-				found = true
-				break
-			}
+		if !foundBy(func(seed uint64) *world { return play(seed, spoil) }) {
+			t.Errorf("%s: no history finds it", name)
 		}
-		if !found {
+	}
+}
+
+// foundBy reports whether a history finds a fault.
+func foundBy(play func(seed uint64) *world) bool {
+	for seed := range uint64(3000) {
+		if w := play(seed); w.failed != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// A mux that goes on wrongly when a server has died does not pass.
+func TestDeathsFindFaults(t *testing.T) {
+	for name, fault := range map[string]func(*Mux){
+		"ids of questions are used again": func(m *Mux) { m.server.renames = false },
+		"the new server is not greeted":   func(m *Mux) { m.handshake.result = nil },
+		"it is not told who is ready":     func(m *Mux) { m.handshake.confirmed = "" },
+		"it is not told the level":        func(m *Mux) { m.logs.works = false },
+		"it is not told of subscriptions": func(m *Mux) {
+			for _, c := range m.order {
+				clear(c.uris)
+			}
+		},
+		"open subscriptions are lost": func(m *Mux) {
+			for _, k := range m.listens() {
+				delete(m.calls, k.sid)
+			}
+		},
+		"what waits is lost":              func(m *Mux) { m.held = nil },
+		"it is asked while there is none": func(m *Mux) { m.server.away = false },
+		"a call that waits is answered": func(m *Mux) {
+			for _, k := range m.held {
+				if k.line != nil && k.method != "" {
+					m.close(k)
+				}
+			}
+		},
+	} {
+		if !foundBy(func(seed uint64) *world { return playWith(seed, nil, fault) }) {
 			t.Errorf("%s: no history finds it", name)
 		}
 	}

@@ -1,7 +1,6 @@
 package mux
 
 import (
-	"bytes"
 	"slices"
 
 	"mcp-tether/internal/mcp"
@@ -45,6 +44,13 @@ const (
 // Mux is what is known of the clients and of the server. Not for concurrent use. A call's []Out, not its lines, is valid
 // until the next call.
 type Mux struct {
+	// Alone says that there is one client, and one server after another. Lines pass as they are then, with their ids. Set it
+	// before anything is said.
+	Alone bool
+	// Load gives what earlier sessions know of the server that answers such a greeting, which is the client's initialize, or nil
+	// for a client without a handshake. If it is not nil, what a server publishes is gathered for TakePublished.
+	Load func(greeting []byte) Published
+
 	limits  Limits
 	clients map[Client]*client
 	// order lists the clients as they came.
@@ -55,19 +61,21 @@ type Mux struct {
 	several bool
 	// lastID is the last id that the server was given, lastAsk the last that a client was given.
 	lastID, lastAsk int64
-	calls           map[int64]*call
-	asks            map[int64]*ask
-	// asked maps the server's id of a request to its number in asks.
-	asked map[string]int64
+	// calls are what the server is asked, by the id that it knows. asks are what clients are asked, by the id that they know, and
+	// asked the same by the id of the server. All ids are in one spelling.
+	calls       map[string]*call
+	asks, asked map[string]*ask
 	// held are the calls that wait for the server, in order. Those without a line do not wait any more; dropped counts them.
 	held      []*call
 	dropped   int
 	handshake handshake
 	logs      logs
 	tasks     tasks
+	server    server
+	roots     roots
+	lists     map[string]List
+	shelves   shelves
 	out       []Out
-
-	scanner mcp.Scanner
 }
 
 // New makes a mux without clients, for a server that was sent nothing.
@@ -75,8 +83,8 @@ func New(limits Limits) *Mux {
 	limits.Open = orDefault(limits.Open, DefaultOpen)
 	limits.Held = orDefault(limits.Held, DefaultHeld)
 	return &Mux{
-		limits: limits, clients: map[Client]*client{}, calls: map[int64]*call{}, asks: map[int64]*ask{}, asked: map[string]int64{},
-		tasks: newTasks(),
+		limits: limits, clients: map[Client]*client{}, calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{},
+		tasks: newTasks(), server: server{repeats: map[*call]bool{}}, lists: map[string]List{},
 	}
 }
 
@@ -128,31 +136,26 @@ func (m *Mux) Detach(id Client) []Out {
 	return m.out
 }
 
-// FromClient takes a line of a client, without its newline.
+// FromClient takes a line of a client, with its newline if it has one. The line may change after the call.
 func (m *Mux) FromClient(id Client, line []byte) []Out {
 	m.begin()
 	c := m.clients[id]
 	if c == nil {
 		return nil
 	}
-	line = bytes.TrimLeft(line, space)
-	if len(line) > 0 && line[0] == '[' { // 2025-03-26, basic/index, "Batching"; no later version has it.
-		m.refuse(c, mcp.IDNull, codeInvalid, "batches are not taken here: send each message in a line of its own")
-		return m.out
-	}
-	m.clientSays(c, m.read(line))
+	m.clientSays(c, mcp.Parse(line))
 	return m.out
 }
 
-// FromServer takes a line of the server, without its newline.
+// FromServer takes a line of the server, with its newline if it has one.
 func (m *Mux) FromServer(line []byte) []Out {
 	m.begin()
-	line = bytes.TrimLeft(line, space)
-	if len(line) > 0 && line[0] == '[' { // Servers of 2025-03-26 may answer so.
-		eachElement(line, span{0, len(line)}, func(element span) { m.serverSays(m.read(element.of(line))) })
+	msg := mcp.Parse(line)
+	if msg.Kind == mcp.Batch && !m.Alone { // Servers of 2025-03-26 may answer so.
+		mcp.EachElement(msg.Raw, mcp.Span{From: 0, To: len(msg.Raw)}, func(element mcp.Span) { m.serverSays(mcp.Parse(element.Of(msg.Raw))) })
 		return m.out
 	}
-	m.serverSays(m.read(line))
+	m.serverSays(msg)
 	return m.out
 }
 
@@ -164,22 +167,28 @@ func (m *Mux) serverSays(msg mcp.Message) {
 		m.serverAnswers(msg)
 	case mcp.Notification:
 		m.serverTells(msg)
-	case mcp.Opaque, mcp.Unclear: // Noise, or nothing that could be said to be for one client.
+	case mcp.Opaque, mcp.Unclear, mcp.Batch: // Noise, or nothing that could be said to be for one client.
+		m.pass(msg)
 	}
 }
 
 // clientSays takes one message of a client.
 func (m *Mux) clientSays(c *client, msg mcp.Message) {
-	switch msg.Kind {
-	case mcp.Request:
+	switch {
+	case msg.Kind == mcp.Request && m.Alone && msg.ID == mcp.IDNull: // Its answer could not be told from others.
+		m.passOn(c, msg)
+	case msg.Kind == mcp.Request:
 		m.clientAsks(c, msg)
-	case mcp.Response:
+	case msg.Kind == mcp.Response:
 		m.clientAnswers(c, msg)
-	case mcp.Notification:
+	case msg.Kind == mcp.Notification:
 		m.clientTells(c, msg)
-	case mcp.Unclear:
+	case m.Alone:
+		m.passOn(c, msg)
+	case len(msg.Raw) > 0 && msg.Raw[0] == '[': // 2025-03-26, basic/index, "Batching"; no later version has it.
+		m.refuse(c, mcp.IDNull, codeInvalid, "batches are not taken here: send each message in a line of its own")
+	case msg.Kind == mcp.Unclear:
 		m.refuse(c, mcp.IDNull, codeParse, "this line cannot be read")
-	case mcp.Opaque: // Noise: no client waits for an answer.
 	}
 }
 
@@ -217,15 +226,6 @@ func (m *Mux) noteKnown(c *client) {
 func (m *Mux) begin() {
 	clear(m.out)
 	m.out = m.out[:0]
-}
-
-// space is what may come before a message.
-const space = " \t\r"
-
-// read sorts a message. White space before it was dropped, because members are looked for from its opening bracket on.
-func (m *Mux) read(line []byte) (msg mcp.Message) {
-	m.scanner.Line(line, func(found mcp.Message) { msg = found })
-	return msg
 }
 
 func (m *Mux) toServer(line []byte) {

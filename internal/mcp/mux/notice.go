@@ -1,14 +1,13 @@
 package mux
 
-import (
-	"strconv"
-
-	"mcp-tether/internal/mcp"
-)
+import "mcp-tether/internal/mcp"
 
 // clientTells takes a notification of a client.
 func (m *Mux) clientTells(c *client, msg mcp.Message) {
 	r := parse(msg)
+	if m.Alone && m.aloneTells(c, r) {
+		return
+	}
 	switch msg.Method {
 	case mcp.MethodInitialized:
 		m.confirm(c, r)
@@ -22,7 +21,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 			m.tell(c, r)
 		}
 	case mcp.MethodTaskStatus:
-		if m.tasks.ofClients[kept{clientTask, textOf(msg.Raw, r.target)}] == c {
+		if m.tasks.ofClients[kept{clientTask, mcp.TextOf(msg.Raw, r.target)}] == c {
 			m.tell(c, r)
 		}
 	default:
@@ -36,49 +35,53 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 func (m *Mux) tell(c *client, r request) {
 	if m.acceptsCalls() {
 		m.noteKnown(c)
-		m.toServerFrom(c, splice(r.msg.Raw))
+		m.toServerFrom(c, mcp.Splice(r.msg.Raw))
 	}
 }
 
 // clientProgress takes the progress of a request of the server.
 func (m *Mux) clientProgress(c *client, r request) {
-	if a := m.asks[numberOf(idOf(r.msg.Raw, r.target))]; a != nil && a.client == c && a.token != "" {
-		m.toServerFrom(c, splice(r.msg.Raw, edit{r.target, a.token}))
+	if a := m.askOf(mcp.IDOf(r.msg.Raw, r.target)); a != nil && a.client == c && a.token != "" {
+		m.toServerFrom(c, mcp.Splice(r.msg.Raw, put(r.target, a.token)))
 	}
 }
 
 // serverTells takes a notification of the server: to its owner if it has one, to all otherwise.
 func (m *Mux) serverTells(msg mcp.Message) {
-	params := at(msg.Raw, "params")
+	if m.Alone {
+		m.noticeAlone(msg)
+		return
+	}
+	params := mcp.At(msg.Raw, "params")
 	task := ""
 	if msg.Method == mcp.MethodTaskStatus || msg.Method == mcp.MethodTaskExtension { // Whichever way it takes.
-		task = textOf(msg.Raw, within(msg.Raw, params, "taskId"))
-		m.tasks.status(task, textOf(msg.Raw, within(msg.Raw, params, "status")))
+		task = mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "taskId"))
+		m.tasks.status(task, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "status")))
 	}
-	meta := within(msg.Raw, params, "_meta")
-	if id := within(msg.Raw, meta, mcp.MetaSubscription); id.to > 0 {
+	meta := mcp.Within(msg.Raw, params, "_meta")
+	if id := mcp.Within(msg.Raw, meta, mcp.MetaSubscription); id.To > 0 {
 		m.subscriptionTells(msg, id)
 		return
 	}
-	if related := within(msg.Raw, meta, mcp.MetaTask); related.to > 0 {
-		m.toOwner(msg, textOf(msg.Raw, within(msg.Raw, related, "taskId")))
+	if related := mcp.Within(msg.Raw, meta, mcp.MetaTask); related.To > 0 {
+		m.toOwner(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, related, "taskId")))
 		return
 	}
 	switch msg.Method {
 	case mcp.MethodCancelled:
-		m.serverCancels(msg, within(msg.Raw, params, "requestId"))
+		m.serverCancels(msg, mcp.Within(msg.Raw, params, "requestId"))
 	case mcp.MethodProgress:
-		m.serverProgress(msg, within(msg.Raw, params, "progressToken"))
+		m.serverProgress(msg, mcp.Within(msg.Raw, params, "progressToken"))
 	case mcp.MethodLog:
-		m.log(msg, textOf(msg.Raw, within(msg.Raw, params, "level")))
+		m.log(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "level")))
 	case mcp.MethodUpdated:
-		m.updated(msg, textOf(msg.Raw, within(msg.Raw, params, "uri")))
+		m.updated(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "uri")))
 	case mcp.MethodTaskStatus, mcp.MethodTaskExtension:
 		m.toOwner(msg, task)
 	case mcp.MethodElicited:
-		m.elicited(msg, textOf(msg.Raw, within(msg.Raw, params, "elicitationId")))
+		m.elicited(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "elicitationId")))
 	default:
-		m.toAll(splice(msg.Raw))
+		m.toAll(mcp.Splice(msg.Raw))
 	}
 }
 
@@ -88,53 +91,57 @@ func (m *Mux) toOwner(msg mcp.Message, task string) {
 	if t == nil {
 		return
 	}
-	e := edit{}
-	if token := at(msg.Raw, "params", "progressToken"); msg.Method == mcp.MethodProgress && token.to > 0 {
-		if t.token == "" || numberOf(idOf(msg.Raw, token)) != t.n {
+	e := mcp.Edit{}
+	if token := mcp.At(msg.Raw, "params", "progressToken"); msg.Method == mcp.MethodProgress && token.To > 0 {
+		if t.token == "" || numberOf(mcp.IDOf(msg.Raw, token)) != t.n {
 			return
 		}
-		e = edit{token, t.token}
+		e = put(token, t.token)
 	}
-	m.toClient(t.client, splice(msg.Raw, e))
+	m.toClient(t.client, mcp.Splice(msg.Raw, e))
 }
 
 // subscriptionTells takes a notification about a subscription, which is an open request (2026-07-28, basic/patterns/
 // subscriptions).
-func (m *Mux) subscriptionTells(msg mcp.Message, id span) {
-	if k := m.calls[numberOf(idOf(msg.Raw, id))]; k != nil && k.client != nil && k.method == mcp.MethodListen {
+func (m *Mux) subscriptionTells(msg mcp.Message, id mcp.Span) {
+	if k := m.callOf(mcp.IDOf(msg.Raw, id)); k != nil && k.client != nil && k.method == mcp.MethodListen {
 		m.provesModern()
-		m.toClient(k.client, splice(msg.Raw, edit{id, k.id}))
+		if msg.Method == mcp.MethodAcknowledged && m.acknowledged(k, msg) {
+			return
+		}
+		m.toClient(k.client, mcp.Splice(msg.Raw, put(id, k.id)))
 	}
 }
 
 // serverCancels takes back a request of the server, or ends a subscription of a client (2026-07-28, basic/patterns/
 // cancellation).
-func (m *Mux) serverCancels(msg mcp.Message, id span) {
-	key := idOf(msg.Raw, id)
-	if a := m.asks[m.asked[key]]; a != nil {
+func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
+	key := mcp.IDOf(msg.Raw, id)
+	if a := m.asked[key]; a != nil {
 		m.forget(a)
-		m.toClient(a.client, splice(msg.Raw, edit{id, strconv.FormatInt(a.n, 10)}))
+		m.toClient(a.client, mcp.Splice(msg.Raw, put(id, a.cid)))
 		return
 	}
-	k := m.calls[numberOf(key)]
-	if k == nil || !k.sent || k.client == nil || k.method != mcp.MethodListen {
+	k := m.callOf(key)
+	if k == nil || !k.sent || k.client == nil || k.method != mcp.MethodListen || m.server.leaving && k.agreed != nil {
 		return
 	}
 	m.close(k)
-	m.answer(k, splice(msg.Raw, edit{id, k.id}))
+	m.answer(k, mcp.Splice(msg.Raw, put(id, k.id)))
+	m.repeated(k)
 }
 
 // serverProgress takes the progress of a call, or of the task that it began.
-func (m *Mux) serverProgress(msg mcp.Message, token span) {
-	n := numberOf(idOf(msg.Raw, token))
-	if k := m.calls[n]; k != nil {
+func (m *Mux) serverProgress(msg mcp.Message, token mcp.Span) {
+	id := mcp.IDOf(msg.Raw, token)
+	if k := m.callOf(id); k != nil {
 		if k.client != nil && k.token != "" {
-			m.toClient(k.client, splice(msg.Raw, edit{token, k.token}))
+			m.toClient(k.client, mcp.Splice(msg.Raw, put(token, k.token)))
 		}
 		return
 	}
-	if t := m.tasks.reporting(n); t != nil {
-		m.toClient(t.client, splice(msg.Raw, edit{token, t.token}))
+	if t := m.tasks.reporting(numberOf(id)); t != nil {
+		m.toClient(t.client, mcp.Splice(msg.Raw, put(token, t.token)))
 	}
 }
 
@@ -147,13 +154,13 @@ func (m *Mux) elicited(msg mcp.Message, id string) {
 		c, _ = m.only()
 	}
 	if c != nil {
-		m.toClient(c, splice(msg.Raw))
+		m.toClient(c, mcp.Splice(msg.Raw))
 	}
 }
 
 // noteElicitations takes an error that asks for elicitations before a call is made again.
 func (m *Mux) noteElicitations(c *client, msg mcp.Message) {
-	eachElement(msg.Raw, at(msg.Raw, "error", "data", "elicitations"), func(element span) {
-		m.tasks.ofClient(c, elicitation, textOf(msg.Raw, within(msg.Raw, element, "elicitationId")))
+	mcp.EachElement(msg.Raw, mcp.At(msg.Raw, "error", "data", "elicitations"), func(element mcp.Span) {
+		m.tasks.ofClient(c, elicitation, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, element, "elicitationId")))
 	})
 }

@@ -178,18 +178,6 @@ func TestSecondHandshake(t *testing.T) {
 	}
 }
 
-// What a front must repeat to the next server is bounded. Seen to end the session with its server.
-func TestTooLargeToRepeat(t *testing.T) {
-	f := newFixture(t)
-	f.Attach(1)
-	large := strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"experimental":{"x":"`+strings.Repeat("y", 800_000)+`"}}`, 1)
-	refused := `a {"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"too large to be repeated to another server"}}`
-	f.want(f.from(1, large), refused)
-	if got := f.from(1, hello); !strings.HasPrefix(got, "s {") {
-		t.Error(got)
-	}
-}
-
 // What a client has cancelled is over for it, whatever the server still says of it.
 func TestCancelledTask(t *testing.T) {
 	f := met(t, 1)

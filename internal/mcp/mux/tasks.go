@@ -32,8 +32,8 @@ const (
 
 type task struct {
 	client *client
-	// ended: a status or its result has said so. What says nothing goes on.
-	ended bool
+	// ended: a status or its result has said so. What says nothing goes on. fetched: its client needs the server no more for it.
+	ended, fetched bool
 	// n is the token that the server knows, token the client's.
 	n     int64
 	token string
@@ -59,14 +59,14 @@ func (t *tasks) reporting(n int64) *task {
 // mayTask reports whether a request may be answered with a task. In 2025-11-25 the request asks for one; where tasks
 // are an extension, it says that the client knows them.
 func (m *Mux) mayTask(r request) bool {
-	if r.target.to > 0 && target(r.msg.Method) == "task" {
+	if r.target.To > 0 && target(r.msg.Method) == "task" {
 		return true
 	}
-	if r.version.to == 0 {
+	if r.version.To == 0 {
 		return false
 	}
-	capabilities := within(r.msg.Raw, r.meta, mcp.MetaCapabilities)
-	return within(r.msg.Raw, within(r.msg.Raw, capabilities, "extensions"), mcp.TasksExtension).to > 0
+	capabilities := mcp.Within(r.msg.Raw, r.meta, mcp.MetaCapabilities)
+	return mcp.Within(r.msg.Raw, mcp.Within(r.msg.Raw, capabilities, "extensions"), mcp.TasksExtension).To > 0
 }
 
 // taskNews takes what an answer says of tasks.
@@ -76,8 +76,9 @@ func (m *Mux) taskNews(k *call, msg mcp.Message) {
 		m.taskBegun(k, msg)
 	case k.method == mcp.MethodTasksResult, k.method == mcp.MethodTasksCancel && !msg.IsError:
 		m.tasks.status(k.target, statusCompleted)
+		m.tasks.fetched(k.target)
 	case target(k.method) == "taskId" && !msg.IsError:
-		m.tasks.status(k.target, textOf(msg.Raw, at(msg.Raw, "result", "status")))
+		m.tasks.status(k.target, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "status")))
 	}
 }
 
@@ -87,17 +88,17 @@ func (m *Mux) taskBegun(k *call, msg mcp.Message) {
 		return
 	}
 	m.tasks.known[id] = &task{client: k.client, n: k.n, token: k.token}
-	m.tasks.status(id, textOf(msg.Raw, within(msg.Raw, begun, "status")))
+	m.tasks.status(id, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, begun, "status")))
 }
 
 // newTask is the task that an answer says has begun; its id is "" if there is none that was not known.
-func (m *Mux) newTask(msg mcp.Message) (id string, begun span) {
-	result := at(msg.Raw, "result")
-	begun = within(msg.Raw, result, "task")
-	if begun.to == 0 && textOf(msg.Raw, within(msg.Raw, result, "resultType")) == "task" {
+func (m *Mux) newTask(msg mcp.Message) (id string, begun mcp.Span) {
+	result := mcp.At(msg.Raw, "result")
+	begun = mcp.Within(msg.Raw, result, "task")
+	if begun.To == 0 && mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, result, "resultType")) == "task" {
 		begun = result
 	}
-	if id = textOf(msg.Raw, within(msg.Raw, begun, "taskId")); m.tasks.known[id] != nil {
+	if id = mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, begun, "taskId")); m.tasks.known[id] != nil {
 		return "", begun
 	}
 	return id, begun
@@ -114,10 +115,21 @@ func (m *Mux) endLateTask(msg mcp.Message) {
 
 const statusCompleted = "completed"
 
+func hasEnded(status string) bool {
+	return status == statusCompleted || status == "failed" || status == "cancelled"
+}
+
 // status takes what is said of a task.
 func (t *tasks) status(id, status string) {
 	if known := t.known[id]; known != nil {
-		known.ended = known.ended || status == statusCompleted || status == "failed" || status == "cancelled"
+		known.ended = known.ended || hasEnded(status)
+	}
+}
+
+// fetched notes that nothing more is asked of a task: it has given its result, or is cancelled.
+func (t *tasks) fetched(id string) {
+	if known := t.known[id]; known != nil {
+		known.fetched = true
 	}
 }
 
@@ -156,17 +168,17 @@ func (t *tasks) ofClient(c *client, kind keptKind, id string) {
 }
 
 // ownTasks reduces a list of tasks to those of the client that asked.
-func (m *Mux) ownTasks(k *call, msg mcp.Message) edit {
-	list := at(msg.Raw, "result", "tasks")
-	if list.to == 0 || msg.Raw[list.from] != '[' {
-		return edit{}
+func (m *Mux) ownTasks(k *call, msg mcp.Message) mcp.Edit {
+	list := mcp.At(msg.Raw, "result", "tasks")
+	if list.To == 0 || msg.Raw[list.From] != '[' {
+		return mcp.Edit{}
 	}
 	var own [][]byte
-	eachElement(msg.Raw, list, func(element span) {
-		if id := textOf(msg.Raw, within(msg.Raw, element, "taskId")); k.client != nil && m.tasks.owns(k.client, id) {
-			own = append(own, element.of(msg.Raw))
-			m.tasks.status(id, textOf(msg.Raw, within(msg.Raw, element, "status")))
+	mcp.EachElement(msg.Raw, list, func(element mcp.Span) {
+		if id := mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, element, "taskId")); k.client != nil && m.tasks.owns(k.client, id) {
+			own = append(own, element.Of(msg.Raw))
+			m.tasks.status(id, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, element, "status")))
 		}
 	})
-	return edit{list, "[" + string(bytes.Join(own, []byte(","))) + "]"}
+	return put(list, "["+string(bytes.Join(own, []byte(",")))+"]")
 }

@@ -22,7 +22,7 @@ func (m *Mux) subscribe(c *client, r request, k *call) {
 		m.answer(k, resultLine(k.id))
 		return
 	}
-	m.send(k, m.line(r, k, edit{}))
+	m.send(k, m.line(r, k, mcp.Edit{}))
 }
 
 // watched reports whether a client is subscribed to a resource, or about to be.
@@ -32,10 +32,12 @@ func (m *Mux) watched(uri string) bool {
 
 // subscribed takes the server's answer to subscribe. The client may have subscribed anew since.
 func (m *Mux) subscribed(k *call, msg mcp.Message) {
-	if c := k.client; msg.IsError && c != nil && c.uris[k.target] == k.n {
-		delete(c.uris, k.target)
+	for _, c := range m.order {
+		if msg.IsError && (c.uris[k.target] == k.n || k.own) { // A new server refuses what an earlier one had.
+			delete(c.uris, k.target)
+		}
 	}
-	m.deliver(k, msg, edit{})
+	m.deliver(k, msg, mcp.Edit{})
 	if !msg.IsError {
 		m.unwatch(k.target) // Another client's wish may have kept it when this one left, and may have come to nothing.
 	}
@@ -59,7 +61,7 @@ func (m *Mux) unwatchAll(c *client) {
 // client actually subscribed to" (2025-11-25, schema, ResourceUpdatedNotificationParams). The server may also spell the
 // uri in another way. Then all subscribers that may be meant get the news.
 func (m *Mux) updated(msg mcp.Message, uri string) {
-	line := splice(msg.Raw)
+	line := mcp.Splice(msg.Raw)
 	_ = m.toWatchers(line, func(subscribed string) bool { return subscribed == uri }) || m.unsubscribes(uri) ||
 		m.toWatchers(line, func(subscribed string) bool { return strings.HasPrefix(uri, subscribed) }) ||
 		m.toWatchers(line, func(string) bool { return true })

@@ -1,0 +1,198 @@
+package mux
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"mcp-tether/internal/mcp"
+)
+
+// A client that is alone is served by one server after another. Lines pass as they are; what the mux knows of them is what the
+// next server must know, and what no server may be ended for.
+
+// passOn gives the server a line of which nothing is known, as soon as there is one.
+func (m *Mux) passOn(c *client, msg mcp.Message) {
+	blank := len(msg.Raw) == 0
+	m.server.used = m.server.used || !blank
+	m.server.unread = m.server.unread || msg.Kind != mcp.Opaque && msg.Kind != mcp.Notification
+	switch {
+	case m.acceptsCalls():
+		m.toServerFrom(c, msg.Line)
+	case !blank:
+		k := &call{client: c}
+		k.keep(msg.Line)
+		m.held = append(m.held, k)
+	}
+}
+
+// Unread passes on bytes of the client that are no line.
+func (m *Mux) Unread(text []byte) []Out {
+	m.begin()
+	m.passOn(m.order[0], mcp.Message{Line: text, Raw: text, Kind: mcp.Unclear})
+	return m.out
+}
+
+// pass gives the only client a line of the server of which nothing is known.
+func (m *Mux) pass(msg mcp.Message) {
+	if m.Alone {
+		m.toClient(m.order[0], msg.Line)
+	}
+}
+
+// answersItself answers a request for which no server is needed.
+func (m *Mux) answersItself(c *client, r request, k *call) bool {
+	m.server.used = m.server.used || k.method != mcp.MethodPing
+	if m.acceptsCalls() {
+		return false
+	}
+	if k.method == mcp.MethodPing && m.handshake.phase == phaseDone { // It only asks whether there is a server.
+		m.toClient(c, resultLine(k.id))
+		return true
+	}
+	return m.server.away && len(m.held) == m.dropped && m.tellPublished(c, r, k)
+}
+
+// aloneTells takes a notification of the only client, and reports whether that was all.
+func (m *Mux) aloneTells(c *client, r request) bool {
+	switch r.msg.Method {
+	case mcp.MethodInitialized:
+		return m.confirmedAlone(c, r)
+	case mcp.MethodCancelled:
+		return false
+	case mcp.MethodProgress:
+		m.tellAlone(c, r.msg)
+		return true
+	case mcp.MethodTaskStatus:
+		key := kept{clientTask, mcp.TextOf(r.msg.Raw, r.target)}
+		if status := mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.params, "status")); hasEnded(status) {
+			delete(m.tasks.ofClients, key)
+		}
+	case mcp.MethodRootsChanged:
+		m.roots.working = true
+		if m.acceptsCalls() {
+			m.roots.Changed = string(mcp.Splice(r.msg.Raw))
+		}
+	}
+	m.passOn(c, r.msg)
+	return true
+}
+
+// tellAlone passes on what has a meaning for the present server only.
+func (m *Mux) tellAlone(c *client, msg mcp.Message) {
+	if m.Alone && m.acceptsCalls() {
+		m.toServerFrom(c, msg.Line)
+	}
+}
+
+// confirmedAlone takes the client's notification that it is ready. The next server is sent the same. It may wait behind the
+// initialize.
+func (m *Mux) confirmedAlone(c *client, r request) bool {
+	h := &m.handshake
+	c.ready, h.confirmed = true, string(mcp.Splice(r.msg.Raw))
+	if h.phase == phaseAnswered {
+		h.phase = phaseDone
+		m.server.used = true
+	}
+	if m.acceptsCalls() || h.result == nil {
+		m.passOn(c, r.msg)
+	}
+	return true
+}
+
+// askAlone takes a request of the server. The client sees an id of the first server as it is, and an id of ours from then on: it
+// is never used again, so an answer that comes late is not taken for the answer to another question.
+func (m *Mux) askAlone(msg mcp.Message) {
+	c := m.order[0]
+	m.server.used = m.server.used || msg.Method != mcp.MethodPing
+	switch {
+	case m.server.leaving: // The answer would reach the next server.
+		return
+	case msg.ID == mcp.IDNull:
+		m.server.unread = true
+		m.toClient(c, msg.Line)
+		return
+	}
+	a := &ask{cid: msg.ID, client: c, id: string(msg.IDSpan.Of(msg.Raw)), key: msg.ID}
+	if m.server.renames {
+		a.cid = fmt.Sprintf(`"mcp-tether:%d"`, m.lastAsk+1)
+	}
+	m.openAsk(a, msg)
+	if a.cid == a.key {
+		m.toClient(c, msg.Line)
+	} else {
+		m.toClient(c, mcp.Splice(msg.Raw, put(msg.IDSpan, a.cid)))
+	}
+}
+
+// answersNothing takes an answer to no question that is known. Such a thing of the first server's time may mean something to it.
+func (m *Mux) answersNothing(msg mcp.Message) {
+	if m.Alone && !m.server.renames && m.acceptsCalls() {
+		m.toServerFrom(m.order[0], msg.Line)
+	}
+}
+
+// noticeAlone takes a notification of the server.
+func (m *Mux) noticeAlone(msg mcp.Message) {
+	c, params := m.order[0], msg.Params
+	m.server.used = true
+	switch msg.Method {
+	case mcp.MethodCancelled:
+		m.cancelsAlone(c, msg, mcp.Within(msg.Raw, params, "requestId"))
+		return
+	case mcp.MethodAcknowledged:
+		id := mcp.Within(msg.Raw, mcp.Within(msg.Raw, params, "_meta"), mcp.MetaSubscription)
+		if k := m.callOf(mcp.IDOf(msg.Raw, id)); k != nil && k.method == mcp.MethodListen && m.acknowledged(k, msg) {
+			return
+		}
+	case mcp.MethodLog: // The level that the client has asked for is under way to a new server.
+		if level := levelNumber(mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "level"))); m.server.stage != served && level > 0 && level < c.level {
+			return
+		}
+	case mcp.MethodTaskStatus, mcp.MethodTaskExtension:
+		m.tasks.status(mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "taskId")), mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "status")))
+	default:
+		m.forgetList(msg.Method)
+	}
+	m.toClient(c, msg.Line)
+}
+
+// cancelsAlone takes back a request of the server, or ends a subscription of the client.
+func (m *Mux) cancelsAlone(c *client, msg mcp.Message, id mcp.Span) {
+	key := mcp.IDOf(msg.Raw, id)
+	if a := m.asked[key]; a != nil {
+		m.forget(a)
+		if a.cid == a.key {
+			m.toClient(c, msg.Line)
+		} else {
+			m.toClient(c, mcp.Splice(msg.Raw, put(id, a.cid)))
+		}
+		m.advance()
+		return
+	}
+	k := m.callOf(key)
+	if k != nil && k.method == mcp.MethodListen {
+		if m.server.leaving && k.agreed != nil { // It may be the last word of a server that falls asleep.
+			return
+		}
+		m.server.answered = true
+		m.close(k)
+	}
+	m.toClient(c, msg.Line)
+	m.repeated(k)
+}
+
+// ownID is an id for a request of ours that the only client has not used. Some servers take only numbers: if the client has
+// numbers, it is one that no client counts up to.
+func (m *Mux) ownID() string {
+	for {
+		m.server.ownIDs++
+		id := fmt.Sprintf(`"mcp-tether:%d"`, m.server.ownIDs)
+		if first := m.handshake.id; first != "" && first[0] != '"' {
+			id = strconv.FormatInt(math.MaxInt32-m.server.ownIDs, 10)
+		}
+		if m.calls[id] == nil {
+			return id
+		}
+	}
+}

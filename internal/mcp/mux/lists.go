@@ -1,0 +1,120 @@
+package mux
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"mcp-tether/internal/mcp"
+)
+
+// A list of the server's is compared with what the client has: tools, prompts, resources. If a new server has another, the client
+// is told to look again (up to 2025-11-25, server/tools, "List Changed Notification").
+
+// kinds are the lists that a server may have: of its capabilities, and of the templates of resources.
+func kinds() []string { return []string{"tools", "prompts", "resources", "resources/templates"} }
+
+// changedMethod is that of the news that a list has changed. That of resources is about their templates as well.
+func changedMethod(kind string) string {
+	kind, _, _ = strings.Cut(kind, "/")
+	return "notifications/" + kind + "/list_changed"
+}
+
+// listOf is the list whose first page a request asks for, "" if it does not. first is false for another page.
+func listOf(r request) (kind string, first bool) {
+	kind, ok := strings.CutSuffix(r.msg.Method, "/list")
+	if !ok || !slices.Contains(kinds(), kind) {
+		return "", false
+	}
+	return kind, mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.params, "cursor")) == ""
+}
+
+// mayChange reports whether the client knows that a list may change.
+func (h *handshake) mayChange(kind string) bool {
+	capability, _, _ := strings.Cut(kind, "/")
+	return string(mcp.ValueAt(h.result, "capabilities", capability, "listChanged")) == "true"
+}
+
+// learnList takes an answer to a client that is alone.
+func (m *Mux) learnList(kind string, msg mcp.Message, told bool) {
+	l := List{Told: told}
+	if !msg.IsError {
+		l.Sum, l.Paged = sumOf(msg)
+	}
+	m.lists[kind] = l
+}
+
+func sumOf(msg mcp.Message) (sum uint64, paged bool) {
+	result := msg.Result.Of(msg.Raw)
+	if text, err := json.Marshal(json.RawMessage(result)); err == nil { // As it is kept for later sessions.
+		result = text
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(result)
+	return h.Sum64(), mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "nextCursor")) != ""
+}
+
+// doubtLists notes that the server is another program than the last one: it may have other lists.
+func (m *Mux) doubtLists() {
+	for kind, l := range m.lists {
+		if m.handshake.mayChange(kind) {
+			l.Sum = 0
+			m.lists[kind] = l
+		}
+	}
+}
+
+// readLists asks a new server for the lists that the client has, and tells the client to look again at those that cannot be
+// compared. Of a list that may not change the client must have been given what this server has.
+func (m *Mux) readLists() {
+	if m.handshake.phase != phaseDone {
+		return
+	}
+	told := ""
+	for _, kind := range kinds() {
+		l, known := m.lists[kind]
+		switch may := m.handshake.mayChange(kind); {
+		case !m.Alone && may, known && may && (l.Paged || l.Sum == 0):
+			if method := changedMethod(kind); method != told {
+				m.tellChanged(method)
+				told = method
+			}
+		case known && l.Sum != 0 && (may || l.Told):
+			m.askAgain(kind+"/list", kind, "{}")
+		}
+	}
+}
+
+func (m *Mux) tellChanged(method string) {
+	m.toAll(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q}`+"\n", method))
+}
+
+// listRead takes the answer of a new server. An error says nothing of the list.
+func (m *Mux) listRead(kind string, msg mcp.Message) {
+	l := m.lists[kind]
+	sum, _ := sumOf(msg)
+	may := m.handshake.mayChange(kind)
+	switch {
+	case !msg.IsError && sum == l.Sum:
+		l.Told = false
+		m.lists[kind] = l
+	case may:
+		m.shelves.forget(kind)
+		m.tellChanged(changedMethod(kind))
+	case !msg.IsError:
+		m.server.failed = fmt.Sprintf("the server has changed: its list of %s is not the one that the client was given", kind)
+		m.server.changed = true
+		m.shelves.never(kind)
+	}
+}
+
+// forgetList notes that the server has said that a list has changed.
+func (m *Mux) forgetList(method string) {
+	for _, kind := range kinds() {
+		if method == changedMethod(kind) {
+			m.shelves.forget(kind)
+		}
+	}
+}

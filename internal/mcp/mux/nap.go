@@ -1,0 +1,149 @@
+package mux
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcp-tether/internal/mcp"
+)
+
+// Busy is "" when nothing stands in the way of ending the server; otherwise it says for the log what does.
+func (m *Mux) Busy() string {
+	if h := &m.handshake; h.phase != phaseDone && !(h.modern && h.result == nil) {
+		return "handshake unfinished"
+	}
+	var methods []string
+	for _, k := range m.calls {
+		for ; k != nil; k = k.next {
+			if k.agreed == nil {
+				methods = append(methods, k.method)
+			}
+		}
+	}
+	if len(methods) > 0 {
+		return unanswered(methods, "client")
+	}
+	for _, a := range m.asks {
+		methods = append(methods, a.method)
+	}
+	if len(methods) > 0 {
+		return unanswered(methods, "server")
+	}
+	if why := m.tasks.busy(); why != "" {
+		return why
+	}
+	if m.server.unread {
+		return "a message that could not be read"
+	}
+	return ""
+}
+
+// unanswered says for the log what is open: "2 requests of the client unanswered (ping, tools/call)".
+func unanswered(methods []string, side string) string {
+	n := len(methods)
+	slices.Sort(methods)
+	methods = slices.Compact(methods)
+	const most = 3
+	if len(methods) > most {
+		methods = append(methods[:most], "...")
+	}
+	return fmt.Sprintf("%s of the %s unanswered (%s)", count(n, "request"), side, strings.Join(methods, ", "))
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// busy says which tasks keep the server awake.
+func (t *tasks) busy() string {
+	running, unfetched, theirs := 0, 0, 0
+	for _, known := range t.known {
+		switch {
+		case !known.ended:
+			running++
+		case !known.fetched:
+			unfetched++
+		}
+	}
+	for key := range t.ofClients {
+		if key.kind == clientTask {
+			theirs++
+		}
+	}
+	switch {
+	case running > 0:
+		return count(running, "task") + " of the client running"
+	case unfetched > 0:
+		return count(unfetched, "task") + " of the client with a result that was not fetched"
+	case theirs > 0:
+		return count(theirs, "task") + " of the server running"
+	}
+	return ""
+}
+
+// Works reports whether the server has an open request of a client that may have begun work.
+func (m *Mux) Works() bool {
+	for _, k := range m.calls {
+		if k.client != nil && k.sent && isWork(k.method) {
+			return true
+		}
+	}
+	return false
+}
+
+// Waits reports whether something waits for a server.
+func (m *Mux) Waits() bool { return len(m.held) > m.dropped }
+
+// First is what tells most of a client that is alone: its handshake, or else the first line that waits for a server; nil if it has
+// said nothing.
+func (m *Mux) First() []byte {
+	if m.handshake.line != "" {
+		return []byte(m.handshake.line)
+	}
+	for _, k := range m.held {
+		if k.line != nil {
+			return k.line
+		}
+	}
+	return nil
+}
+
+// Held is how many bytes wait for a server.
+func (m *Mux) Held() (size int64) {
+	for _, c := range m.order {
+		size += c.held
+	}
+	return size
+}
+
+// RefuseHeld answers each request that waits for a server with an error. It drops what else waits, and says what that was.
+func (m *Mux) RefuseHeld(why string) (outs []Out, dropped []string) {
+	m.begin()
+	held := m.held
+	m.held, m.dropped = nil, 0
+	for _, k := range held {
+		switch {
+		case k.line == nil:
+		case k.method == "":
+			msg := mcp.Parse(k.take())
+			dropped = append(dropped, msg.Method)
+		default:
+			k.take()
+			m.lose(k, why)
+		}
+	}
+	return m.out, dropped
+}
+
+// TakeUsed reports whether a message that matters has passed since the last call. A ping does not matter, nor does a message
+// without effect, such as an answer to no question.
+func (m *Mux) TakeUsed() bool {
+	used := m.server.used
+	m.server.used = false
+	return used
+}

@@ -1,0 +1,94 @@
+package mux
+
+import (
+	"time"
+
+	"mcp-tether/internal/mcp"
+)
+
+// roots is what is known of the servers' use of the client's roots: the directories that bound what it may touch
+// (client/roots). A server asks for them and judges later calls by the answer, so a new server must have them before the first
+// call. The protocol does not say when a server asks.
+type roots struct {
+	// asked says that this server has asked, and working that it was given work that it might judge by the roots.
+	asked, working bool
+	// Usual says that servers ask at their start. Maybe says that one has asked once it had work: it may have asked at its start, or
+	// for that. Later says that it was for that. Changed is the client's news that the roots have changed: servers ask again then.
+	RootsState
+}
+
+// isWork reports whether a server might judge a request by the roots.
+func isWork(method string) bool {
+	switch method {
+	case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe, mcp.MethodDiscover,
+		mcp.MethodListen, "tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		return false
+	}
+	return true
+}
+
+// ask takes a server's question.
+func (r *roots) ask() {
+	r.asked = true
+	switch {
+	case !r.working || r.Changed != "":
+		r.Usual = true
+	default:
+		r.Maybe = !r.Later
+	}
+}
+
+// next is what remains when the server has ended.
+func (r *roots) next() roots {
+	return roots{RootsState: r.RootsState}
+}
+
+// awaitsRoots reports whether a new server may ask at its start, which is after the handshake. That of many clients gets none.
+func (m *Mux) awaitsRoots() bool {
+	r := &m.roots
+	return m.Alone && m.handshake.phase == phaseDone && (r.Usual || r.Maybe || r.asked)
+}
+
+// hasRoots reports whether the server has asked for the roots, and has an answer to all that it has asked.
+func (m *Mux) hasRoots() bool {
+	for _, a := range m.asks {
+		if a.method == mcp.MethodRoots {
+			return false
+		}
+	}
+	return m.roots.asked
+}
+
+const (
+	// maybeWait is how long a server may take to ask that may not ask at all.
+	maybeWait = 2 * time.Second
+	// restTime is how long a server may make use of the roots. Servers look at each directory first, in threads of their own, and
+	// answer pings meanwhile: with nothing but a ping, server-filesystem judged a call without the roots once in 60 wakes.
+	restTime = 200 * time.Millisecond
+)
+
+// Pause is for how long a new server is given time; 0 if it need not be. PauseOver follows.
+func (m *Mux) Pause() time.Duration {
+	switch s := &m.server; {
+	case s.stage == resting:
+		return restTime
+	case s.stage == awaitingRoots && !m.roots.Usual && !m.roots.asked:
+		return maybeWait
+	}
+	return 0
+}
+
+// PauseOver says that this time is over.
+func (m *Mux) PauseOver() []Out {
+	m.begin()
+	switch {
+	case m.Pause() == restTime:
+		m.server.stage = lastPing
+		m.askAgain(mcp.MethodPing, "", "{}")
+	case m.Pause() > 0:
+		m.roots.Maybe, m.roots.Later = false, true
+		m.server.stage = served
+		m.resumeCalls()
+	}
+	return m.out
+}

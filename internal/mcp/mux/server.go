@@ -1,0 +1,335 @@
+package mux
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+
+	"mcp-tether/internal/mcp"
+)
+
+// server is how far the present server is, of those that come one after another. What a client wants is kept, and compared with
+// what the server was told.
+type server struct {
+	// away: there is none. leaving: it is being ended. renames: an earlier one has asked something, so ids of its questions are not
+	// shown again.
+	away, leaving, renames bool
+	stage                  stage
+	// repeats are what it was asked again, and has not answered.
+	repeats map[*call]bool
+	// failed says why it cannot take the place of the last one, and changed that no later one can.
+	failed  string
+	changed bool
+	// answered says that it has answered anything, used that a message that matters has passed, and unread that one passed that
+	// could not be read.
+	answered, used, unread bool
+	ownIDs                 int64
+}
+
+// stage is how far a server is that takes the place of another.
+type stage uint8
+
+const (
+	// served: it knows all that it must, or is the first.
+	served stage = iota
+	// greeting: it has initialize.
+	greeting
+	// repeating: it was told what clients want.
+	repeating
+	// awaitingRoots: it is to ask for the roots, and get them. Then it is to answer a ping, to have a moment, and to answer another.
+	awaitingRoots
+	firstPing
+	resting
+	lastPing
+)
+
+// ServerLeaves says that the server is being ended: it is asked nothing more, and asks nothing more.
+func (m *Mux) ServerLeaves() { m.server.leaving = true }
+
+// ServerGone says that the server has ended. The calls that it has not answered get an error that says why. What waits for a
+// server, and the subscriptions that another can be sent again, stay.
+func (m *Mux) ServerGone(why string) []Out {
+	m.begin()
+	if why == "" {
+		why = "the server has ended"
+	}
+	var calls []*call
+	for _, k := range m.calls {
+		for ; k != nil; k = k.next {
+			calls = append(calls, k)
+		}
+	}
+	byNumber(calls)
+	for _, k := range calls {
+		switch {
+		case k.agreed != nil:
+			k.sent = false
+		case k.sent || k.own:
+			m.lose(k, why)
+		}
+	}
+	for _, a := range m.openAsks() {
+		m.toClient(a.client, append(mcp.Cancelled(a.cid, "the server has ended"), '\n'))
+		m.forget(a)
+	}
+	s := &m.server
+	m.server = server{away: true, renames: m.lastAsk > 0, ownIDs: s.ownIDs, used: s.used, repeats: map[*call]bool{}}
+	m.sole, m.several = 0, false
+	m.tasks, m.logs.sent, m.handshake.roots = newTasks(), 0, false
+	m.roots = m.roots.next()
+	return m.out
+}
+
+// lose answers a call that no server will answer.
+func (m *Mux) lose(k *call, why string) {
+	m.close(k)
+	if h := &m.handshake; k.method == mcp.MethodInitialize && h.result == nil {
+		h.params, h.phase = nil, phaseIdle
+	}
+	c := k.client
+	switch {
+	case c == nil:
+		return
+	case k.method == mcp.MethodSetLevel: // It may have been set: the next server will say.
+		m.logs.works = m.logs.works || c.level > 0
+	case k.method == mcp.MethodSubscribe && c.uris[k.target] == k.n:
+		delete(c.uris, k.target)
+	}
+	m.toClient(c, errorLine(k.id, codeInternal, why))
+}
+
+// ServerStarted says that there is another server. It gets what the last one knew, and then what waits.
+func (m *Mux) ServerStarted() []Out {
+	m.begin()
+	m.server.away, m.server.answered = false, false
+	for _, c := range m.order {
+		if c.met || c.modern {
+			m.noteKnown(c)
+		}
+	}
+	h := &m.handshake
+	if h.result == nil {
+		m.server.stage = repeating
+		m.repeatAll()
+		return m.out
+	}
+	m.server.stage = greeting
+	k := &call{own: true, method: mcp.MethodInitialize}
+	if m.Alone {
+		k.sid, _ = mcp.NormalID([]byte(h.id))
+		m.open(k)
+		m.repeat(k, []byte(h.line))
+		return m.out
+	}
+	m.open(k)
+	m.repeat(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, k.method, h.params))
+	return m.out
+}
+
+// repeat asks the server what another one was asked before.
+func (m *Mux) repeat(k *call, line []byte) {
+	m.server.repeats[k] = true
+	m.sendNow(k, bytes.Clone(line))
+}
+
+// askAgain asks for something in words of our own.
+func (m *Mux) askAgain(method, target, params string) {
+	k := &call{own: true, method: method, target: target}
+	m.open(k)
+	m.repeat(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params))
+}
+
+// greetedAgain takes the answer to the handshake of a server that takes the place of another.
+func (m *Mux) greetedAgain(k *call, msg mcp.Message) {
+	h, s := &m.handshake, &m.server
+	m.close(k)
+	delete(s.repeats, k)
+	result := msg.Result.Of(msg.Raw)
+	switch {
+	case msg.IsError:
+		s.failed = "the server refuses the handshake that it accepted before: " + mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "error", "message"))
+		return
+	case len(result) == 0 || result[0] != '{':
+		s.failed = "the server's handshake reply is no object"
+		return
+	}
+	if why := mcp.Lost(h.result, result); why != "" {
+		s.failed = "the server has changed: " + why
+		m.changed()
+		return
+	}
+	if before := mcp.ValueAt(h.latest, "serverInfo"); !mcp.SameJSON(before, mcp.ValueAt(result, "serverInfo")) {
+		m.doubtLists()
+	}
+	h.latest = bytes.Clone(result)
+	m.publishGreeting()
+	h.phase = phaseAnswered
+	switch {
+	case h.confirmed != "":
+		m.finishHandshake([]byte(h.confirmed))
+	case !m.Alone: // What waits may be of a client that was ready, and has left.
+		m.finishHandshake(initializedLine())
+	}
+	s.stage = repeating
+	m.repeatAll()
+}
+
+// changed notes that no server will take the place of the last one any more.
+func (m *Mux) changed() {
+	m.server.changed = true
+	m.shelves.wrong()
+}
+
+// repeatAll tells a server what clients want: log level, subscriptions, news of roots. It is asked for the lists that clients have.
+func (m *Mux) repeatAll() {
+	m.readLists()
+	if m.logs.works {
+		if low := m.lowest(); low > 0 {
+			m.logs.sent = low
+			m.askAgain(mcp.MethodSetLevel, "", fmt.Sprintf(`{"level":%q}`, levels()[low-1]))
+		}
+	}
+	for _, uri := range m.allWatched() {
+		m.askAgain(mcp.MethodSubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
+	}
+	for _, k := range m.listens() {
+		m.repeat(k, k.kept)
+	}
+	if m.roots.Changed != "" && m.roots.Usual {
+		m.toServer([]byte(m.roots.Changed))
+	}
+	m.advance()
+}
+
+// listens are the open subscriptions that another server can be sent, in their order.
+func (m *Mux) listens() (all []*call) {
+	for _, k := range m.calls {
+		if k.agreed != nil && !k.sent {
+			all = append(all, k)
+		}
+	}
+	byNumber(all)
+	return all
+}
+
+// allWatched are the resources that any client is subscribed to, in the order of the requests.
+func (m *Mux) allWatched() (uris []string) {
+	order := map[string]int64{}
+	for _, c := range m.order {
+		for uri, n := range c.uris {
+			if order[uri] == 0 {
+				uris = append(uris, uri)
+			}
+			order[uri] = max(order[uri], n)
+		}
+	}
+	sort.Slice(uris, func(a, b int) bool { return order[uris[a]] < order[uris[b]] })
+	return uris
+}
+
+// repeated notes that a call was answered, or given up.
+func (m *Mux) repeated(k *call) {
+	if k == nil || !m.server.repeats[k] {
+		return
+	}
+	delete(m.server.repeats, k)
+	if k.own && k.method == mcp.MethodSubscribe { // No server watched the resource meanwhile, so it may have changed; or it is gone.
+		m.tellWatchers(k.target)
+	}
+	m.advance()
+}
+
+// tellWatchers tells all who are subscribed to a resource that it may have changed.
+func (m *Mux) tellWatchers(uri string) {
+	for _, c := range m.order {
+		if c.uris[uri] > 0 {
+			m.toClient(c, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", mcp.MethodUpdated, mcp.Quote(uri)))
+		}
+	}
+}
+
+// advance goes on with a server that takes the place of another, as far as it is.
+func (m *Mux) advance() {
+	s := &m.server
+	if s.stage == served || s.stage == greeting || s.failed != "" || len(s.repeats) > 0 {
+		return
+	}
+	switch {
+	case s.stage == repeating && m.awaitsRoots(), s.stage == lastPing && !m.hasRoots():
+		s.stage = awaitingRoots
+		m.advance()
+	case s.stage == awaitingRoots && m.hasRoots():
+		s.stage = firstPing
+		m.askAgain(mcp.MethodPing, "", "{}")
+	case s.stage == firstPing:
+		s.stage = resting
+	case s.stage == repeating, s.stage == lastPing:
+		s.stage = served
+		if m.handshake.params == nil && len(m.handshake.waiting) > 0 {
+			m.nextHandshake()
+			return
+		}
+		m.resumeCalls()
+	}
+}
+
+// Restored reports whether the server knows all that it must.
+func (m *Mux) Restored() bool { return m.server.stage == served }
+
+// Failed says why the server cannot take the place of the last one, "" if it can, and whether no later one can.
+func (m *Mux) Failed() (why string, changed bool) { return m.server.failed, m.server.changed }
+
+// Lacks says what a server has not done that takes too long.
+func (m *Mux) Lacks() string {
+	switch m.server.stage {
+	case greeting:
+		return "it did not answer the handshake"
+	case awaitingRoots:
+		return "it did not ask for the client's roots as the server before it did, or has no answer"
+	}
+	var left []*call
+	for k := range m.server.repeats {
+		left = append(left, k)
+	}
+	if byNumber(left); len(left) > 0 {
+		return "it did not answer " + left[0].method
+	}
+	return "it was not ready"
+}
+
+// Answered reports whether the server has answered anything.
+func (m *Mux) Answered() bool { return m.server.answered }
+
+// acknowledged takes the news that a subscription is open, and reports whether the client knows that already.
+func (m *Mux) acknowledged(k *call, msg mcp.Message) (again bool) {
+	m.provesModern()
+	m.server.answered = true
+	if k.agreed == nil {
+		k.agreed = bytes.Clone(mcp.ValueAt(msg.Raw, "params", "notifications"))
+	}
+	if again = m.server.repeats[k]; again {
+		m.listensAgain(k)
+		m.repeated(k)
+	}
+	return again
+}
+
+// listensAgain tells the client to look again at all that it has subscribed to: no server watched it meanwhile.
+func (m *Mux) listensAgain(k *call) {
+	var agreed struct {
+		ToolsListChanged, PromptsListChanged, ResourcesListChanged bool
+		ResourceSubscriptions                                      []string
+	}
+	_ = json.Unmarshal(k.agreed, &agreed)
+	for i, watched := range []bool{agreed.ToolsListChanged, agreed.PromptsListChanged, agreed.ResourcesListChanged} {
+		if watched {
+			m.toClient(k.client, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%s}}}`+"\n",
+				changedMethod(kinds()[i]), mcp.MetaSubscription, k.id))
+		}
+	}
+	for _, uri := range agreed.ResourceSubscriptions {
+		m.toClient(k.client, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%s},"uri":%s}}`+"\n",
+			mcp.MethodUpdated, mcp.MetaSubscription, k.id, mcp.Quote(uri)))
+	}
+}

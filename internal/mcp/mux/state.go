@@ -1,0 +1,94 @@
+package mux
+
+import (
+	"encoding/json"
+
+	"mcp-tether/internal/mcp"
+)
+
+// State is all that a client that is alone wants of the next server, while there is none and nothing waits. It can be written as
+// JSON, and another mux goes on with it.
+type State struct {
+	// ID, Greeting and Confirmed are the handshake as the client wrote it; Result is the answer that it knows, and Latest the last
+	// server's. Modern says that servers need none.
+	ID, Greeting, Confirmed string
+	Result, Latest          json.RawMessage `json:",omitempty"`
+	Modern                  bool
+	// Level is the log level that the client has asked for, Levels that a server has accepted one, and URIs what it is subscribed to.
+	Level  int
+	Levels bool
+	URIs   []string
+	// Listens are its open subscriptions (2026-07-28).
+	Listens []Listen
+	// Lists are the lists that it has.
+	Lists map[string]List
+	// Roots is how servers use the client's roots.
+	Roots RootsState
+	// Asks and OwnIDs count what may not be used again as an id.
+	Asks, OwnIDs int64
+}
+
+// Listen is an open subscription: the request, its id as the client wrote it, and what servers have agreed to report.
+type Listen struct {
+	ID, Line string
+	Agreed   json.RawMessage
+}
+
+// List is a list of the server's as the client has it: the sum of its first page, 0 if that is not known, whether there are more,
+// and whether the client has it from an earlier session, and not from a server of this one.
+type List struct {
+	Sum         uint64
+	Paged, Told bool
+}
+
+// RootsState is what is known of the servers' use of the client's roots, see roots.
+type RootsState struct {
+	Usual, Maybe, Later bool
+	Changed             string
+}
+
+// State gives the state of a mux whose client is alone, without a server and with nothing that waits.
+func (m *Mux) State() State {
+	h, c := &m.handshake, m.order[0]
+	s := State{
+		ID: h.id, Greeting: h.line, Confirmed: h.confirmed, Result: h.result, Latest: h.latest, Modern: h.modern,
+		Level: c.level, Levels: m.logs.works, URIs: m.allWatched(), Lists: m.lists, Roots: m.roots.RootsState,
+		Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
+	}
+	for _, k := range m.listens() {
+		s.Listens = append(s.Listens, Listen{ID: k.id, Line: string(k.kept), Agreed: k.agreed})
+	}
+	return s
+}
+
+// Resume makes a mux for a client that is alone, without a server, that goes on where another was.
+func Resume(id Client, s State) *Mux {
+	m := New(Limits{})
+	m.Alone = true
+	m.Attach(id)
+	h, c := &m.handshake, m.order[0]
+	h.id, h.line, h.confirmed, h.result, h.latest, h.modern = s.ID, s.Greeting, s.Confirmed, s.Result, s.Latest, s.Modern
+	if h.result != nil {
+		h.params, h.phase = mcp.ValueAt([]byte(h.line), "params"), phaseAnswered
+	}
+	if h.confirmed != "" && h.result != nil {
+		h.phase = phaseDone
+	}
+	c.met, c.ready, c.modern = h.result != nil, h.confirmed != "", s.Modern
+	c.level, m.logs.works = s.Level, s.Levels
+	for i, uri := range s.URIs {
+		c.uris[uri] = int64(i + 1)
+	}
+	m.lastID = int64(len(s.URIs))
+	for kind, list := range s.Lists {
+		m.lists[kind] = list
+	}
+	for _, l := range s.Listens {
+		k := &call{client: c, id: l.ID, method: mcp.MethodListen, kept: []byte(l.Line), agreed: l.Agreed, modern: true}
+		k.key, _ = mcp.NormalID([]byte(l.ID))
+		m.open(k)
+	}
+	m.roots.RootsState, m.lastAsk = s.Roots, s.Asks
+	m.server.away, m.server.renames, m.server.ownIDs = true, s.Asks > 0, s.OwnIDs
+	return m
+}

@@ -1,0 +1,189 @@
+package relay
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/mcp"
+	"mcp-tether/internal/proc"
+)
+
+// Park keeps the conversation as it is, for a server that takes up where the last one stopped. unread is what that one has not
+// acted upon. What that one has written is passed on.
+func (r *Relay) Park(unread []byte) {
+	r.takeRest()
+	waits := append(unread[:len(unread):len(unread)], r.server.TakeOutbox()...)
+	r.server.Close()
+	r.server.outbox, r.parked = waits, true
+}
+
+// Unpark goes on with the server that Connect has been called for.
+func (r *Relay) Unpark() {
+	r.parked = false
+	r.server.Flush()
+}
+
+// EndServer closes the server's standard input. From now on the client's messages stay in its stream.
+func (r *Relay) EndServer() {
+	r.mode = modeEnding
+	r.mux.ServerLeaves()
+	r.server.Out.Close()
+}
+
+// Disconnect forgets a server that is gone. What it has written is passed on, the calls that it has not answered get an error
+// that says why, and the client is notified that the server's requests need no answer.
+func (r *Relay) Disconnect(why string) {
+	r.takeRest()
+	r.server.Close()
+	r.server.Ended = false // For the next one.
+	r.mode, r.parked = modeServerless, false
+	r.deliver(r.mux.ServerGone(why))
+	r.client.Flush()
+}
+
+// takeRest reads what a server has left in the pipe, and no more: a process that outlives it may write for ever. Of a line that
+// has not ended the client gets nothing but a message that lacks only its newline.
+func (r *Relay) takeRest() {
+	for left := r.server.Queued(); left > 0; {
+		n := r.hearServer()
+		if left -= n; n == 0 {
+			break
+		}
+	}
+	if r.server.Unfinished() == 0 {
+		return
+	}
+	rest := r.server.TakeRest()
+	if m := mcp.Parse(rest); m.Kind != mcp.Opaque && m.Kind != mcp.Unclear {
+		r.fromServer(append(rest, '\n'))
+	} else if r.errs.guards && m.Kind == mcp.Opaque {
+		r.errs.stray(rest)
+	}
+}
+
+// Restore makes a new server know what the last one knew. The client's requests wait until the new server has answered as the
+// last one did, and has the client's roots if it is one that asks for them. The client's answers pass. Without a handshake to
+// repeat, all messages pass at once.
+func (r *Relay) Restore() []Event {
+	r.mode, r.unproven = modeRestoring, true
+	r.deliver(r.mux.ServerStarted())
+	r.server.Flush()
+	r.lookAtRestore()
+	return r.events()
+}
+
+// lookAtRestore reports how far the new server is.
+func (r *Relay) lookAtRestore() {
+	why, changed := r.mux.Failed()
+	switch {
+	case changed:
+		r.mode = modeEnding
+		r.emit(Changed, why)
+	case why != "":
+		r.mode = modeEnding
+		r.emit(RestoreFailed, why)
+	case r.mux.Restored():
+		r.mode = modePassing
+		r.unproven = r.unproven && !r.raw
+		if r.unproven {
+			r.emit(Unasked, "")
+		} else {
+			r.emit(Restored, "")
+		}
+		r.endStdin()
+	}
+}
+
+// Pause is for how long a new server is given time before Settled is called.
+func (r *Relay) Pause() time.Duration { return r.mux.Pause() }
+
+// Settled says that this time is over.
+func (r *Relay) Settled() []Event {
+	if r.mode == modeRestoring {
+		r.deliver(r.mux.PauseOver())
+		r.server.Flush()
+		r.lookAtRestore()
+	}
+	return r.events()
+}
+
+// Lacks says what a new server that takes too long has not done.
+func (r *Relay) Lacks() string { return r.mux.Lacks() }
+
+// Refuse is for a server that cannot be had: each request that waits for it gets an error, and what else waits is dropped.
+func (r *Relay) Refuse(why string) []Event {
+	outs, dropped := r.mux.RefuseHeld(why)
+	for _, what := range dropped {
+		r.emit(Dropped, what)
+	}
+	r.deliver(outs)
+	r.client.Flush()
+	return r.events()
+}
+
+// Forget says that no server could be had that is what the client was told.
+func (r *Relay) Forget() {
+	r.mux.Forget()
+	r.publish()
+}
+
+// Finish says that the session is ending. What passed still passes, and a message that is too long is reported no more. A
+// server that is not ready gets nothing any more.
+func (r *Relay) Finish() {
+	r.final = true
+	if r.mode != modePassing {
+		r.mode = modeEnding
+		r.mux.ServerLeaves()
+	}
+	r.endStdin()
+}
+
+// Unanswered says what becomes of the requests without an answer when a session ends.
+type Unanswered struct {
+	// Answer is the error for each request without an answer; "" where they get none.
+	Answer string
+	// Unread says that a message was too long to be read to its end, so its id may not be known. The client then gets an
+	// error with id null as well.
+	Unread bool
+}
+
+// Flush passes on the server's last output, and then answers the open requests. It waits for a client that does not read for so
+// long, and reports whether the client has taken everything. A client that is gone gets nothing.
+func (r *Relay) Flush(open Unanswered, patience time.Duration) bool {
+	defer r.flushStderr()
+	r.final = true
+	if open.Answer == "" && r.mode == modePassing || r.raw { // What the server has begun is the last that there is.
+		for left := r.server.Queued(); left > 0; {
+			n := r.hearServer()
+			if left -= n; n == 0 {
+				break
+			}
+		}
+		if rest := r.server.TakeRest(); r.errs.guards && !r.raw && len(rest) > 0 && mcp.IsStray(rest) {
+			r.errs.stray(rest)
+		} else {
+			r.client.Put(rest)
+		}
+	} else {
+		r.takeRest()
+	}
+	if open.Answer != "" {
+		r.deliver(r.mux.ServerGone(open.Answer))
+		_ = r.Refuse(open.Answer)
+	}
+	if open.Unread {
+		r.client.Put(mcp.ErrorReply(mcp.IDNull, open.Answer))
+	}
+	for limit := time.Now().Add(patience); !r.client.Broken && r.client.Waiting() > 0; {
+		fds := []unix.PollFd{r.client.Tells()}
+		n := proc.Poll(fds, max(time.Until(limit), 0))
+		if n == 0 && !time.Now().Before(limit) || fds[0].Revents&unix.POLLERR != 0 {
+			return false
+		}
+		if r.client.Flush() {
+			limit = time.Now().Add(patience)
+		}
+	}
+	return !r.client.Broken
+}
