@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +14,7 @@ import (
 // acted upon. What that one has written is passed on.
 func (r *Relay) Park(unread []byte) {
 	r.takeRest()
-	waits := append(unread[:len(unread):len(unread)], r.server.TakeOutbox()...)
+	waits := slices.Concat(unread, r.server.TakeOutbox())
 	r.server.Close()
 	r.server.outbox, r.parked = waits, true
 }

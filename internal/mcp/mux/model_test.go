@@ -206,6 +206,9 @@ func (w *world) answered(c *simClient, msg wire) {
 	}
 }
 
+// lost reports whether a call was answered because its server has ended.
+func lost(msg wire) bool { return msg.Error != nil && msg.Error.Message == "it ended" }
+
 func (w *world) applied(c *simClient, call simCall, msg wire) {
 	good := msg.Error == nil
 	if good && call.method == "subscriptions/listen" && (msg.Result.Meta == nil || string(msg.Result.Meta.Listen) != string(msg.ID)) {
@@ -227,9 +230,10 @@ func (w *world) applied(c *simClient, call simCall, msg wire) {
 		}
 	case "logging/setLevel":
 		c.levels--
-		if good {
+		switch {
+		case good:
 			c.level = levelNumber(call.target)
-		} else if msg.Error.Message == "it ended" { // Nobody knows whether it was set.
+		case lost(msg): // Nobody knows whether it was set.
 			c.level = w.m.clients[c.id].level
 		}
 	case "resources/subscribe", "resources/unsubscribe":
@@ -238,7 +242,7 @@ func (w *world) applied(c *simClient, call simCall, msg wire) {
 		case call.mark != c.latest[call.target]:
 		case call.method == "resources/unsubscribe", !good:
 			delete(c.subscribed, call.target)
-		case good:
+		default:
 			c.subscribed[call.target] = true
 		}
 	case "tasks/list":
