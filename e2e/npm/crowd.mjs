@@ -189,7 +189,7 @@ const everything = [
     if (!text(answer).includes(`${mark} by ${m.number}`)) complain(m, `${mark} was sampled as ${text(answer)}`);
   },
   async (m) => {
-    const giveUp = await m.client.request({ method: "no/such", params: { _meta: { progressToken: 1 } } }, EmptyResultSchema, patience).then(() => "accepted", (e) => e);
+    const giveUp = await m.client.request({ method: "no/such", params: { _meta: { progressToken: "its own" } } }, EmptyResultSchema, patience).then(() => "accepted", (e) => e);
     m.expect(`${giveUp.code}`, "-32601");
   },
 ];

@@ -37,7 +37,6 @@ func (r *Relay) EndServer() {
 func (r *Relay) Disconnect(why string) {
 	r.takeRest()
 	r.server.Close()
-	r.server.Ended = false // For the next one.
 	r.mode, r.parked = modeServerless, false
 	r.deliver(r.mux.ServerGone(why))
 	r.client.Flush()
