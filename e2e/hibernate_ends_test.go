@@ -21,19 +21,19 @@ type phase struct {
 	root  string
 	flags []string
 	reach func(s *session)
-	// members hold the lifeline then: the front, anchor and supervisor, the server, its two children with fds.
+	// members hold the lifeline then: waiter and front, anchor and supervisor, the server, its two children with fds.
 	members int
 }
 
 func phases() []phase {
 	return []phase{
-		{name: "awake", root: "serve", reach: func(s *session) { s.hold(1) }, members: 6},
+		{name: "awake", root: "serve", reach: func(s *session) { s.hold(1) }, members: 7},
 		{
-			name: "falling asleep", root: "serve,ignore-eof", flags: deaf("--eof-grace=30s"), members: 6,
+			name: "falling asleep", root: "serve,ignore-eof", flags: deaf("--eof-grace=30s"), members: 7,
 			reach: func(s *session) { s.awaitState(s.t, "falling-asleep") },
 		},
 		{name: "asleep", root: "serve", reach: func(s *session) { s.asleep(1) }, members: 1},
-		{name: "waking", root: "serve", reach: (*session).wakeMute, members: 6},
+		{name: "waking", root: "serve", reach: (*session).wakeMute, members: 7},
 	}
 }
 
@@ -129,7 +129,7 @@ func (p phase) test(t *testing.T, e phaseEnd, stdio, cgroup string) {
 	p.reach(s)
 	s.WaitRecord()
 	n := len(s.Members())
-	for looks := 0; n != p.members && looks < 50; looks++ { // A supervisor that is to start its runtime forks a few times.
+	for looks := 0; n != p.members && looks < 2000; looks++ { // A supervisor that is to start its runtime forks a few times, and a front leaves after a moment.
 		pause(time.Millisecond)
 		n = len(s.Members())
 	}

@@ -322,9 +322,7 @@ func (p pending) test(t *testing.T) {
 		s.Read()
 	}
 	s.asleep(before.Sleeps + 1)
-	if len(s.Members()) != 1 {
-		t.Errorf("beside the wrapper there are %v", s.Members())
-	}
+	s.until("nobody but the waiter", func() bool { return len(s.Members()) == 1 })
 	s.echo(99)
 	s.farewell()
 }

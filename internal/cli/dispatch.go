@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"syscall"
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/delegate"
@@ -28,9 +27,14 @@ func Main(args []string) int {
 	runtime.LockOSThread()
 	switch part, page, happening, _ := waiting.Entered(); part {
 	case waiting.Starter:
+		if args[1] == "run" && (argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) || argv.WantsFront(args[2:], os.Getenv)) {
+			report(0, errTerminal)
+		}
 		return serve(append([]string{args[0], "run"}, args[2:]...), page)
 	case waiting.Supervisor, waiting.Recovery:
 		return report(supervise.End(page, part, happening))
+	case waiting.Front:
+		return run(args, page)
 	case waiting.None:
 	}
 	return play(args)
@@ -59,16 +63,17 @@ func play(args []string) int {
 	case len(args) > 1 && args[1] == waiting.RoleSession:
 		return serve(append([]string{args[0], "run"}, args[2:]...), nil)
 	case len(args) > 1 && args[1] == "run":
-		return run(args)
+		return run(args, nil)
 	}
 	return command(args, false)
 }
 
-// run is a user's: with flags that may ask for a front, or in a binary that has no entry before the runtime.
-func run(args []string) int {
-	shares := argv.WantsShare(args[2:], os.Getenv(argv.EnvShare))
+// run is a user's: with flags that may ask for a front, or in a binary that has no entry before the runtime. Without a page there is no
+// waiter. A front that shares never leaves, so one that goes on where another was shares nothing.
+func run(args []string, page *waiting.Page) int {
+	shares := argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) && (page == nil || !page.Resumes())
 	fronts := argv.WantsFront(args[2:], os.Getenv)
-	if (shares || fronts) && proc.OnTerminal() {
+	if page == nil && (shares || fronts) && proc.OnTerminal() {
 		report(0, errTerminal)
 		shares, fronts = false, false
 	}
@@ -89,9 +94,9 @@ func run(args []string) int {
 			return front.Run(s.front)
 		})
 	}
-	if _, _, _, linked := waiting.Entered(); linked {
-		own := append([]string{args[0], waiting.RoleSession}, args[2:]...)
-		return report(supervise.ExitFailure, fmt.Errorf("execute %s: %w", proc.SelfExe, syscall.Exec(proc.SelfExe, own, os.Environ())))
+	if page != nil {
+		page.Frontless()
+		return 0
 	}
 	return serve(args, nil)
 }

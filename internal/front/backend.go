@@ -2,7 +2,6 @@ package front
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +39,7 @@ const (
 	letEnd pressure = iota // its standard input was closed, or it was sent a signal
 	reminded
 	killed
+	pressures = 1 + iota // how many
 )
 
 // there reports whether there is a backend.
@@ -79,14 +79,6 @@ func (f *front) startSession() error {
 // onChild acts on a SIGCHLD: the backend has ended, or was stopped. It would do nothing for its session.
 func (f *front) onChild() {
 	b := &f.back
-	if os.Getpid() == 1 {
-		_, _ = proc.Reap(func(pid int, ws unix.WaitStatus) {
-			if pid == b.pid {
-				f.onBackendEnd(proc.ExitCode(ws))
-			}
-		})
-		return
-	}
 	if b.pid == 0 {
 		return
 	}

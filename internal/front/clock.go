@@ -28,6 +28,9 @@ type clock struct {
 	lostAt time.Time
 	// closeBy ends the wait for a client that has closed its end: that it reads, or that its server has read all.
 	closeBy time.Time
+	// leaveAt is when to leave the session to the waiter, and idle says that it was set since the server fell asleep.
+	leaveAt time.Time
+	idle    bool
 	// rewriteAt is when to write the record again that could not be written.
 	rewriteAt time.Time
 }
@@ -42,7 +45,7 @@ func (f *front) due() time.Time {
 	case waking:
 		return proc.Earliest(due, c.wakeBy, c.restAt)
 	case asleep:
-		return proc.Earliest(due, c.retryAt, c.closeBy)
+		return proc.Earliest(due, c.retryAt, c.closeBy, c.leaveAt)
 	case over:
 		return proc.Earliest(due, c.closeBy)
 	}

@@ -3,6 +3,7 @@ package front
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"slices"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/waiting"
 )
 
 // exitFailure is the exit code of a failure of mcp-tether itself.
@@ -38,6 +40,8 @@ type front struct {
 	watch  watch
 	lease  *session.Lease // nil where no record can be kept
 	record session.Record
+	// page is what the front shares with the waiter.
+	page   *waiting.Page
 	relay  *relay.Relay
 	back   backend
 	phase  phase
@@ -57,53 +61,44 @@ type ending struct {
 	bySignal unix.Signal
 	// closing says that the client has closed its end.
 	closing bool
-	// done says that there is nothing more to wait for.
-	done bool
+	// done says that there is nothing more to wait for, and left that the waiter goes on alone.
+	done, left bool
 	// hostWord is why a host has ended the session; "" if that needs no word.
 	hostWord string
 }
 
-// Run is the front: it serves the client to the end of the session and returns the exit code. Call it on the locked main
-// thread.
+// Run is the front: it serves the client until the session ends, or the server is asleep and the waiter can do without a front. It
+// returns the exit code. Call it on the locked main thread.
 func Run(o Options) (int, error) {
 	f := &front{o: o, phase: awake, record: session.Record{ID: session.NewID()}}
 	f.clock.started = time.Now()
 	proc.SetComm("mcp-tether") // A host has executed SelfExe, so the command name is "exe".
-	var err error
+	var happening waiting.Event
+	if _, f.page, happening, _ = waiting.Entered(); f.page == nil {
+		f.page = new(waiting.Page) // Nobody reads it.
+	}
+	was, err := f.saved()
+	if err != nil {
+		return exitFailure, err
+	}
 	if f.log, err = eventlog.Open(o.Log, f.record.ID, o.Name); err != nil {
 		return exitFailure, err
 	}
-	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
-		return exitFailure, fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
+	if was != nil {
+		err = f.resumeSession(was, happening)
+	} else {
+		err = f.beginSession()
 	}
-	if o.Finder != nil {
-		f.watch.owners = o.Finder.Owners()
-	}
-	if err := f.watch.open(&f.reader); err != nil {
-		return exitFailure, err
-	}
-	f.watch.tell(&f.record)
-	if o.Finder == nil || o.Lazy {
-		f.openRecord()
-	}
-	proc.StartThreads(reserveThreads)
-	now := time.Now()
-	f.relay = relay.New(relay.ReadEnd(0), relay.WriteEnd(1), mcp.DefaultMax, now)
-	f.relay.Met = f.onMet
-	if err := f.relay.Stderr(o.Guard && o.Finder == nil, o.KeepStderr && o.Finder == nil); err != nil {
-		return exitFailure, err
-	}
-	f.clock.lookAt = f.settled(now)
-	if f.changes, err = watchFor(o.RestartOn); err != nil {
-		return exitFailure, err
-	}
-	if err := f.startFirst(); err != nil {
+	if err != nil {
 		f.closeRecord()
 		return exitFailure, err
 	}
 	proc.PauseGC(memory)
-	for !f.done {
+	for !f.done && !f.left {
 		f.pollOnce()
+	}
+	if f.left {
+		return 0, nil
 	}
 	code := f.finish()
 	if f.hostWord != "" {
@@ -112,17 +107,61 @@ func Run(o Options) (int, error) {
 	return code, nil
 }
 
+// beginSession begins a session.
+func (f *front) beginSession() error {
+	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
+		return fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
+	}
+	if f.o.Finder != nil {
+		f.watch.owners = f.o.Finder.Owners()
+	}
+	if err := f.listen(); err != nil {
+		return err
+	}
+	f.watch.tell(&f.record)
+	if f.o.Finder == nil || f.o.Lazy {
+		f.openRecord()
+	}
+	now := time.Now()
+	f.relay = relay.New(relay.ReadEnd(0), relay.WriteEnd(1), mcp.DefaultMax, now)
+	if err := f.prepareRelay(); err != nil {
+		return err
+	}
+	f.clock.lookAt = f.settled(now)
+	var err error
+	if f.changes, err = watchFor(f.o.RestartOn); err != nil {
+		return err
+	}
+	return f.startFirst()
+}
+
+// listen begins to watch, and tells the waiter so.
+func (f *front) listen() error {
+	err := f.watch.open(&f.reader)
+	if err == nil {
+		f.page.SetFront(f.o.EOFGrace+pressures*f.o.EndLimit, f.watch.behind())
+		f.page.Listening()
+	}
+	return err
+}
+
+// prepareRelay has the relay read what the options say.
+func (f *front) prepareRelay() error {
+	proc.StartThreads(reserveThreads)
+	f.relay.Met = f.onMet
+	if f.o.Lazy {
+		k := &known{command: f.o.Command, log: f.log}
+		f.relay.Cache(k.load, k.save)
+	}
+	return f.relay.Stderr(f.o.Guard && f.o.Finder == nil, f.o.KeepStderr && f.o.Finder == nil)
+}
+
 // startFirst starts the first backend, unless that is left to the first message. Which host a session shares depends on that.
 func (f *front) startFirst() error {
-	switch {
-	case f.o.Lazy:
-		k := &known{command: f.o.Command, log: f.log}
-		f.relay.Lazy(k.load, k.save)
-	case f.o.Finder != nil:
-		f.relay.Disconnect("")
-	default:
+	if !f.o.Lazy && f.o.Finder == nil {
 		return f.startSession()
 	}
+	f.relay.Disconnect("")
 	f.phase = asleep
 	f.writeRecord()
 	return nil
@@ -149,6 +188,7 @@ func (f *front) pollOnce() {
 	if f.state() != before {
 		f.writeRecord()
 	}
+	f.leaveIfIdle(slices.ContainsFunc(fds, func(p unix.PollFd) bool { return p.Revents != 0 }))
 }
 
 // onWatched acts on signals, and on the ends of the client's streams and of the owners.
@@ -363,7 +403,16 @@ func (f *front) finish() int {
 	ev.Str("cause", string(f.cause)).Int("exit", code).Int("sleeps", f.record.Sleeps).Int("wakes", f.record.Wakes).
 		Int("restarts", f.record.Restarts).Float64("uptime_ms", milliseconds(time.Since(f.clock.started))).Msg("session ended")
 	f.tell(code)
+	f.continueWaiter()
 	return code
+}
+
+// continueWaiter continues a stopped waiter, which only has to pass on the exit code.
+func (f *front) continueWaiter() {
+	waiter, _ := proc.Spawned()
+	if st, err := f.reader.Stat(waiter); err == nil && st.State == 'T' && os.Getppid() == waiter {
+		_ = f.reader.Signal(st.ID, unix.SIGCONT)
+	}
 }
 
 // exitCode is the backend's. Without one, and for a shared server, it tells of the signal that has ended the session.

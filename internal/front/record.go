@@ -4,6 +4,7 @@ import (
 	"os"
 	"time"
 
+	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
 
@@ -28,7 +29,8 @@ func (f *front) openRecord() {
 	r.Name, r.Key, r.Args = f.o.Name, f.o.Key, session.Redact(f.o.Command)
 	r.NoHistory, r.Front = !f.o.History, true
 	r.Host, _ = f.reader.ReadHost()
-	if st, err := f.reader.Stat(os.Getpid()); err == nil {
+	pid, _ := proc.Spawned()
+	if st, err := f.reader.Stat(pid); err == nil {
 		r.Supervisor = st.ID
 	}
 	f.writeRecord()

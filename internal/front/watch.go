@@ -3,13 +3,13 @@ package front
 import (
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/waiting"
 )
 
 // watch is what a front waits for beside the relay: signals, the ends of the client's streams, and those of the owners.
@@ -41,12 +41,30 @@ func (w *watch) open(r *proc.Reader) (err error) {
 	return err
 }
 
+// resume watches the owners that the record names, by what the waiter has of them.
+func (w *watch) resume(page *waiting.Page, r session.Record) {
+	waiter, _, parent := page.Pids()
+	up, gateway, _, _, _ := page.Descriptors()
+	w.owners = []proc.Owner{{ID: r.Parent, FD: up, Child: waiter}}
+	if w.owners[0].PID = parent; r.Gateway != r.Parent {
+		w.owners = append(w.owners, proc.Owner{ID: r.Gateway, FD: gateway, Comm: r.GatewayComm})
+	}
+}
+
 // tell notes the owners in the record.
 func (w *watch) tell(r *session.Record) {
 	if len(w.owners) > 0 {
 		gateway := w.owners[len(w.owners)-1]
 		r.Parent, r.Gateway, r.GatewayComm = w.owners[0].ID, gateway.ID, gateway.Comm
 	}
+}
+
+// behind is a pidfd of the gateway behind a launcher; -1 where there is none.
+func (w *watch) behind() int {
+	if len(w.owners) < 2 {
+		return -1
+	}
+	return w.owners[1].FD
 }
 
 // polled is what poll(2) waits for. The end of standard input may be hidden behind bytes that nobody reads.
@@ -112,5 +130,5 @@ func (w *watch) lost(r *proc.Reader) bool {
 			return true
 		}
 	}
-	return len(w.owners) > 0 && w.owners[0].PID > 0 && os.Getppid() != w.owners[0].PID
+	return false
 }

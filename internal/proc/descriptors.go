@@ -35,6 +35,16 @@ func Descriptors() []int {
 	return fds
 }
 
+// OwnDescriptors lists those from 3 on that the next execve(2) closes: what this process was given is not among them.
+func OwnDescriptors() (own []int) {
+	for _, fd := range Descriptors() {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); fd > 2 && err == nil && flags&unix.FD_CLOEXEC != 0 {
+			own = append(own, fd)
+		}
+	}
+	return own
+}
+
 // ProgramName is the name under which this program was started.
 func ProgramName() string {
 	name := os.Args[0]

@@ -3,6 +3,8 @@ package proc
 import (
 	"errors"
 	"os"
+
+	"mcp-tether/internal/waiting"
 )
 
 // Owner is a process whose end ends a session: the parent, or the gateway behind a parent that is a launcher.
@@ -34,19 +36,39 @@ func (r *Reader) Watch(pid int) (Owner, error) {
 	return o, nil
 }
 
-// WatchParent watches the parent of the caller. The parent may end while that begins: the error is ErrGone. A parent outside of
-// the pid namespace (pid 0) has no pidfd, and its end changes nothing.
+// Spawned is what the gateway has started, the caller or the waiter before a front, and its parent.
+func Spawned() (pid, parent int) {
+	if role, page, _, _ := waiting.Entered(); role == waiting.Front {
+		pid, _, parent = page.Pids()
+		return pid, parent
+	}
+	return os.Getpid(), os.Getppid()
+}
+
+// WatchParent watches the parent of what the gateway has started. The parent may end while that begins: the error is ErrGone. A
+// parent outside of the pid namespace (pid 0) has no pidfd, and its end changes nothing.
 func (r *Reader) WatchParent() (Owner, error) {
-	pid := os.Getppid()
+	child, pid := Spawned()
 	o, err := Owner{FD: -1}, error(nil)
 	if pid > 0 {
 		o, err = r.Watch(pid)
 	}
-	o.Child = os.Getpid()
-	if err == nil && os.Getppid() != pid {
+	o.Child = child
+	if err == nil && pid > 0 && r.parentOf(child) != pid {
 		err = ErrGone
 	}
 	return o, err
+}
+
+// parentOf is the parent of a living process of ours; -1 where that cannot be read.
+func (r *Reader) parentOf(child int) int {
+	if child == os.Getpid() {
+		return os.Getppid()
+	}
+	if s, err := r.Stat(child); err == nil {
+		return s.PPID
+	}
+	return -1
 }
 
 // WatchGateway watches the gateway behind a parent that is a launcher (Gateway). Where there is none behind it, behind is false.
@@ -83,11 +105,9 @@ func (r *Reader) Ended(o Owner) bool {
 	switch {
 	case o.FD >= 0:
 		return exited(o.FD)
-	case o.Child == os.Getpid():
-		return os.Getppid() != o.PID
 	case o.Child > 0:
-		s, err := r.Stat(o.Child)
-		return err == nil && s.PPID != o.PID
+		pid := r.parentOf(o.Child)
+		return pid >= 0 && pid != o.PID
 	}
 	return o.Start != 0 && r.Life(o.ID) == Dead
 }

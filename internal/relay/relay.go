@@ -76,10 +76,9 @@ func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
 	return r
 }
 
-// Lazy begins without a server. Messages that need none are answered from what load knows; what servers publish goes to save.
-func (r *Relay) Lazy(load func(greeting []byte) mux.Published, save func(greeting []byte, news mux.Published)) {
+// Cache has messages that need no server answered from what load knows. What servers publish goes to save.
+func (r *Relay) Cache(load func(greeting []byte) mux.Published, save func(greeting []byte, news mux.Published)) {
 	r.mux.Load, r.save = load, save
-	r.Disconnect("")
 }
 
 // Connect makes pipes to a new server and gives the child its ends of them. The caller calls closeTheirs once it has

@@ -53,13 +53,12 @@ func NewFinder(args []string) (*Finder, error) {
 	default:
 		return nil, fmt.Errorf("--share-scope %s is none of gateway, user", f.scope)
 	}
-	parent := os.Getppid()
 	err := f.watch()
 	if err == nil {
 		err = f.open()
 	}
-	if os.Getppid() != parent || errors.Is(err, proc.ErrGone) {
-		return nil, fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", parent)
+	if errors.Is(err, proc.ErrGone) {
+		return nil, errors.New("gateway ended while its session started: nothing was started")
 	}
 	if err != nil {
 		return nil, &CannotError{err}
@@ -118,7 +117,8 @@ func (f *Finder) watch() error {
 	}
 	f.owners, f.owner = owners, owners[len(owners)-1]
 	f.gateway = f.owner.ID
-	if st, err := f.reader.Stat(os.Getpid()); err == nil {
+	pid, _ := proc.Spawned()
+	if st, err := f.reader.Stat(pid); err == nil {
 		f.self = st.ID
 	}
 	return nil

@@ -16,7 +16,6 @@ import (
 func (p *Page) watch() {
 	at := &p.anchorRoom
 	at.clear()
-	p.leave()
 	at.poll(onSignal, p.signalFD, unix.POLLIN)
 	at.poll(onParent, p.parentFD, unix.POLLIN)
 	at.poll(onAnchor, call(unix.SYS_PIDFD_OPEN, uintptr(p.supervisor), 0, 0, 0, 0, 0), unix.POLLIN)
@@ -27,6 +26,7 @@ func (p *Page) watch() {
 			switch {
 			case sig == uintptr(unix.SIGCHLD):
 				ended = p.collect(at) || ended
+			case p.fronts != 0 && p.listening == 0 && !ends(sig): // It would kill a front that does not hear it yet.
 			case p.passes(at):
 				if ends(sig) && p.listening == 0 {
 					held = sig
@@ -129,7 +129,7 @@ func (p *Page) collect(at *room) (ended bool) {
 		if p.done != 0 {
 			exit(p.code)
 		}
-		ended = true
+		ended, p.fate = true, int64(at.status)
 		if at.status&0x7f == 0 {
 			p.crashed = 1 // A runtime that gets no thread aborts.
 		}

@@ -15,6 +15,15 @@
 // when it exits. From the page the supervisor forks and executes the server. No runtime has ever run there, so the
 // server has what the gateway gave: ignored signals, closed streams, limits, environment.
 //
+// Where the server may be replaced (--hibernate, --lazy, --on-crash, --share), what the gateway has started is a waiter:
+//
+//	gateway ── waiter ── front ── anchor ── supervisor ── server      a session of its own, behind the front
+//	asleep     waiter
+//
+// The waiter is to the front what an anchor is to a supervisor. The two share their table of open files: the client's
+// streams and the lock of the record are the waiter's while there is no front. A front that has nothing to do leaves what
+// the next one needs in a file in memory (memfd_create(2)), and exits.
+//
 // What each waits for, and what follows:
 //
 //	supervisor   a signal that ends; parent, gateway or anchor gone;      its runtime starts, and ends the session
@@ -29,6 +38,12 @@
 //	             the supervisor was stopped                               it is continued
 //	             parent gone, a signal, or the supervisor has begun       the supervisor has until Page.Longest; then SIGKILL
 //	             any other signal                                         it goes to the supervisor
+//	waiter       the front has fallen asleep                              it waits alone
+//	             then a byte of the client or the end of its stream,      it forks the next front
+//	             a signal that ends, parent or gateway gone
+//	             the front has ended otherwise                            it exits with the same code
+//	             the front needs no front after all                       it executes the program as a session without one
+//	             else                                                     as an anchor
 //
 // All signals are blocked from the first system call on, and read from a signalfd(2): none is lost, and no handler is
 // needed. Only SIGHUP, SIGINT and SIGQUIT stay as they are where they were ignored, so that the kernel drops them. On a

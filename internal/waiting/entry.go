@@ -94,22 +94,23 @@ func equals(at uintptr, word string) bool {
 	return starts(at, word) && char(at+uintptr(len(word))) == 0
 }
 
-// waits reports whether the command line is that of a session. A front has a runtime for all of its life.
+// waits reports whether the command line is that of a session, and whether this may have a front.
 //
 //go:nosplit
 //go:norace
-func waits() bool {
+func waits() (session, front bool) {
 	if word(initialStack) < 2 {
-		return false
+		return false, false
 	}
 	if equals(argument(1), RoleSession) {
-		return true
+		return true, false
 	}
-	return equals(argument(1), "run") && !mayHaveFront()
+	session = equals(argument(1), "run")
+	return session, session && mayHaveFront()
 }
 
 // mayHaveFront reports whether one of the flags or variables is there that ask for a front. The runtime will tell; where
-// there is none after all, the program executes itself once more (RoleSession).
+// there is none after all, the waiter executes the program once more (RoleSession).
 //
 //go:nosplit
 //go:norace
@@ -162,7 +163,8 @@ const failure = 125
 //go:norace
 func begin() {
 	remember()
-	if !waits() {
+	session, front := waits()
+	if !session {
 		return
 	}
 	name := "mcp-tether\x00" // a front has executed /proc/self/exe
@@ -176,7 +178,7 @@ func begin() {
 	p.look()
 	p.anchor, p.supervisor = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0), 0
 	p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD = -1, -1, -1, -1
-	p.lockFD, p.leafFD, p.killFD, p.listenFD = -1, -1, -1, -1
+	p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD = -1, -1, -1, -1, -1
 	if p.parent = call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0); p.parent > 0 {
 		p.parentFD = call(unix.SYS_PIDFD_OPEN, uintptr(p.parent), 0, 0, 0, 0, 0)
 		if p.parentFD == -int64(unix.ENOSYS) {
@@ -186,11 +188,18 @@ func begin() {
 			fail("mcp-tether: the gateway ended while its session started: nothing was started\n")
 		}
 	}
-	call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	p.signalFD = p.openSignals()
 	if p.signalFD < 0 {
 		fail("mcp-tether: no descriptor to start with\n")
 	}
+	if front && p.terminal == 0 {
+		for !p.stand() {
+			p.watch()
+			p.rest()
+		}
+		return
+	}
+	call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if s < 0 {
 		fail("mcp-tether: no process can be started\n")
@@ -205,6 +214,7 @@ func begin() {
 		return
 	}
 	for p.supervisor = s; ; p.supervisor = s {
+		p.leave()
 		p.watch()
 		if !p.makeRoom(&p.anchorRoom, p.crashed != 0) {
 			p.giveUp()

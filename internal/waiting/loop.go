@@ -180,6 +180,9 @@ func exit(code int64) {
 //go:nosplit
 //go:norace
 func tell(pid int64, sig uintptr) {
+	if pid <= 0 { // a whole process group
+		return
+	}
 	if call(unix.SYS_KILL, uintptr(pid), sig, 0, 0, 0, 0) < 0 {
 		call(unix.SYS_KILL, uintptr(pid), sig, 0, 0, 0, 0)
 	}

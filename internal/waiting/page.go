@@ -27,8 +27,13 @@ type Page struct {
 	done, code int64
 	// takeovers counts the processes that have taken over from a dead one.
 	takeovers int64
-	// crashed says that the supervisor has exited before that.
-	crashed int64
+	// fronts says that the supervisor is a front, which has its runtime from the first moment on.
+	fronts int64
+	// frontless says that the session needs no front after all. saved says that kept has what a next front needs, and that there may be
+	// one: none has begun to use it.
+	frontless, saved int64
+	// crashed says that the supervisor has exited before that, and fate is its wait status.
+	crashed, fate int64
 
 	inherited
 	held
@@ -51,6 +56,8 @@ type inherited struct {
 type held struct {
 	parentFD, gatewayFD, anchorFD, signalFD int64
 	lockFD, leafFD, killFD, listenFD        int64
+	// keptFD is the file in which a front that falls asleep leaves what the next one needs (memfd_create(2)).
+	keptFD int64
 }
 
 // prepared is what the starter has found out.

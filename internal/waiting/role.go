@@ -22,6 +22,7 @@ const (
 	Starter                // it prepares the server's start
 	Supervisor             // it ends the session, or serves the container engine
 	Recovery               // a child of the anchor, it ends the session that the supervisor has not ended
+	Front                  // a child of the waiter, it serves the client before a server that may be replaced
 )
 
 // Inherited is what a process inherits and a Go runtime changes: the signals that were blocked and ignored, with bit n-1 for
@@ -163,7 +164,7 @@ func (p *Page) AwaitStarter(limit time.Duration) {
 func (p *Page) KeepOnly(list func() []int) {
 	for _, fd := range list() {
 		switch int64(fd) {
-		case 0, 1, 2, p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD, p.lockFD, p.leafFD, p.killFD, p.listenFD:
+		case 0, 1, 2, p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD, p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD:
 		default:
 			_ = unix.Close(fd)
 		}
@@ -234,10 +235,81 @@ func (p *Page) Begun() {
 	}
 }
 
-// Listening says that signals are heard again: the anchor may pass on what it has held meanwhile.
+// Listening says that signals are heard: the anchor or waiter may pass on what it has held meanwhile.
 func (p *Page) Listening() {
 	p.listening = 1
-	_ = unix.Kill(int(p.anchor), unix.SIGCHLD)
+	if p.anchor > 0 {
+		_ = unix.Kill(int(p.anchor), unix.SIGCHLD)
+	}
+}
+
+// Frontless says that the session needs no front: the waiter executes it without one when this process has exited.
+func (p *Page) Frontless() { p.frontless = 1 }
+
+// SetFront tells the waiter how long the end of the session may take, and the pidfd of a gateway behind a launcher; -1 is none.
+func (p *Page) SetFront(longest time.Duration, gateway int) {
+	p.longest, p.gatewayFD = longest.Nanoseconds(), int64(gateway)
+}
+
+// Save leaves what the next front needs. The caller has nothing to do until then, and exits: the waiter forks the next one when
+// there is something to do.
+func (p *Page) Save(state []byte) error {
+	fd := int(p.keptFD)
+	if fd < 0 {
+		made, err := unix.MemfdCreate("mcp-tether", unix.MFD_CLOEXEC)
+		if err != nil {
+			return fmt.Errorf("make a file in memory: %w", err)
+		}
+		fd = made
+	}
+	for at := 0; at < len(state); {
+		n, err := unix.Pwrite(fd, state[at:], int64(at))
+		if err != nil {
+			unix.Close(fd)
+			p.keptFD = -1
+			return fmt.Errorf("write what the next front needs: %w", err)
+		}
+		at += n
+	}
+	if err := unix.Ftruncate(fd, int64(len(state))); err != nil {
+		return fmt.Errorf("write what the next front needs: %w", err)
+	}
+	p.keptFD, p.saved = int64(fd), 1
+	return nil
+}
+
+// Saved is what the front before has left; nil for the first one. If the caller is killed before Awake, there is another one.
+func (p *Page) Saved() ([]byte, error) {
+	if p.saved == 0 {
+		return nil, nil
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(p.keptFD), &st); err != nil {
+		return nil, fmt.Errorf("read what the front before has left: %w", err)
+	}
+	state := make([]byte, st.Size)
+	if n, err := unix.Pread(int(p.keptFD), state, 0); err != nil || n < len(state) {
+		return nil, fmt.Errorf("read what the front before has left (%d of %d bytes): %w", n, len(state), err)
+	}
+	return state, nil
+}
+
+// Waits reports whether a waiter is there that goes on without a front.
+func (p *Page) Waits() bool { return p.anchor > 0 }
+
+// Lock is the descriptor of the record's lock; -1 without.
+func (p *Page) Lock() int { return int(p.lockFD) }
+
+// Resumes reports whether a front before has left something.
+func (p *Page) Resumes() bool { return p.saved != 0 }
+
+// Awake says that this front has begun to act: the session ends with it from now on.
+func (p *Page) Awake() {
+	p.saved, p.takeovers = 0, 0
+	if p.keptFD >= 0 {
+		unix.Close(int(p.keptFD)) // It takes memory while there is a front.
+		p.keptFD = -1
+	}
 }
 
 // SignalFD can be read when there is something for Queued.

@@ -33,7 +33,8 @@ const (
 
 // Roles whose system calls are counted. A further process of mcp-tether's has its first argument as its role.
 const (
-	roleFront      = "front"      // of a mode that sleeps or shares
+	roleWaiter     = "waiter"     // what the gateway starts in a mode that sleeps or shares
+	roleFront      = "front"      // its child
 	roleHost       = "host"       // of a shared server
 	roleAnchor     = "anchor"     // while it waits
 	roleSupervisor = "supervisor" // while it waits

@@ -30,7 +30,7 @@ func plans() []plan {
 		out = append(out, plan{Case{Mode: m, Ending: endGateway}, 1}, plan{Case{Mode: m, Ending: endTerm}, 4}, plan{Case{Mode: m, Ending: endEOF}, 4})
 		roles := []string{roleSupervisor, roleAnchor}
 		if modes()[m].sleeps || modes()[m].shares {
-			roles = append(roles, roleFront)
+			roles = append(roles, roleWaiter, roleFront)
 		}
 		if modes()[m].shares {
 			roles = append(roles, roleHost)
@@ -142,16 +142,13 @@ func (p plan) at(role, call string, n int) []Case {
 	return out
 }
 
-// stoppable reports whether a session must end although a role is stopped. A stopped anchor does not see the SIGTERM that
-// asks for the end, and a stopped front passes nothing on.
+// stoppable reports whether a session must end although a role is stopped. A stopped anchor or waiter does not see the SIGTERM that
+// asks for the end.
 func (p plan) stoppable(role string) bool {
 	if modes()[p.base.Mode].shares {
-		return false // A stopped host is continued by its sessions only, and a stopped front by none.
+		return false // A stopped host is continued by its sessions only.
 	}
-	if role == roleFront {
-		return p.base.Ending == endGateway
-	}
-	return role != roleAnchor || p.base.Ending != endTerm
+	return role != roleAnchor && role != roleWaiter || p.base.Ending != endTerm
 }
 
 func (c Case) with(s Shot) Case {

@@ -333,10 +333,10 @@ func (s *sandbox) members() (out []process) {
 	return out
 }
 
-// anchorStopped reports whether the anchor is in the state into which its fault puts it. A stopped anchor cannot end, but
+// anchorStopped reports whether the anchor, or the waiter before a front, is in the state into which its fault puts it. A stopped anchor cannot end, but
 // must hold nothing back.
 func (s *sandbox) anchorStopped(state string) bool {
-	return s.c.Shot != nil && s.c.Shot.Fault == faultStop && s.c.Shot.Role == roleAnchor && (state == "T" || state == "t")
+	return s.c.Shot != nil && s.c.Shot.Fault == faultStop && (s.c.Shot.Role == roleAnchor || s.c.Shot.Role == roleWaiter) && (state == "T" || state == "t")
 }
 
 // emptyWithin waits until no process of the session is left, or none that could end the others, and gives what is left.

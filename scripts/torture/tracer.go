@@ -212,10 +212,17 @@ func (t *tracer) born(k *task, event int) {
 	t.resume(k, 0)
 }
 
+// looksForRoom is how often a process that waits forks to see whether a runtime could have its threads.
+const looksForRoom = 5
+
 // childRole is the role of the nth fork of a process, by the order in which package waiting forks. A process that waits and
 // is about to become one with a runtime forks only to see whether it can: such a one has no role.
 func childRole(role string, n int) string {
 	switch {
+	case role == roleWaiter && n%(1+looksForRoom) == 1:
+		return roleFront
+	case role == roleWaiter:
+		return ""
 	case role == roleFront:
 		return roleAnchor
 	case role == roleAnchor && n == 1:
@@ -267,7 +274,7 @@ func (t *tracer) executed(k *task) {
 	case word[1] != "run":
 		role = strings.Trim(word[1], "_-")
 	case t.fronted():
-		role = roleFront
+		role = roleWaiter
 	}
 	t.mu.Lock()
 	t.leaves(k.tgid)
@@ -326,7 +333,9 @@ func (t *tracer) atCall(k *task) {
 const runtimeStarts = unix.SYS_SCHED_GETAFFINITY
 
 // hasRuntime reports whether a role is one with a Go runtime, at least for most of its life.
-func hasRuntime(role string) bool { return withRuntime(role) == "" && role != roleChild }
+func hasRuntime(role string) bool {
+	return withRuntime(role) == "" && role != roleChild && role != roleWaiter
+}
 
 // atEntry counts the call and injects what the case wants. It reports whether the task goes on.
 func (t *tracer) atEntry(k *task, info syscallInfo) bool {

@@ -24,6 +24,8 @@ type State struct {
 	Lists map[string]List
 	// Roots is how servers use the client's roots.
 	Roots RootsState
+	// Told says that the client was told something in the place of a server.
+	Told bool
 	// Asks and OwnIDs count what may not be used again as an id.
 	Asks, OwnIDs int64
 }
@@ -53,7 +55,7 @@ func (m *Mux) State() State {
 	s := State{
 		ID: h.id, Greeting: h.line, Confirmed: h.confirmed, Result: h.result, Latest: h.latest, Modern: h.modern,
 		Level: c.level, Levels: m.logs.works, URIs: m.allWatched(), Lists: m.lists, Roots: m.roots.RootsState,
-		Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
+		Told: m.shelves.told, Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
 	}
 	for _, k := range m.listens() {
 		s.Listens = append(s.Listens, Listen{ID: k.id, Line: string(k.kept), Agreed: k.agreed})
@@ -88,6 +90,7 @@ func Resume(id Client, s State) *Mux {
 		k.key, _ = mcp.NormalID([]byte(l.ID))
 		m.open(k)
 	}
+	m.shelves.told = s.Told
 	m.roots.RootsState, m.lastAsk = s.Roots, s.Asks
 	m.server.away, m.server.renames, m.server.ownIDs = true, s.Asks > 0, s.OwnIDs
 	return m

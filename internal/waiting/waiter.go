@@ -1,0 +1,124 @@
+//go:build amd64 || arm64
+
+package waiting
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// stand forks a front, and is its waiter then. In the front, whose runtime is to start, it returns true. To the front its waiter is
+// what an anchor is to a supervisor. The two share their table of files, as the front's record and the client's streams are the waiter's
+// while there is no front.
+//
+//go:nosplit
+//go:norace
+func (p *Page) stand() (front bool) {
+	p.fronts, p.jumping, p.listening, p.fate = 1, 1, 0, int64(unix.SIGKILL)
+	s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_FILES, 0, 0, 0, 0, 0)
+	if s < 0 {
+		fail("mcp-tether: no process can be started\n")
+	}
+	if s > 0 {
+		p.supervisor = s
+		return false
+	}
+	dieWith(p.anchor)
+	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)
+	playing = uintptr(Front)
+	return true
+}
+
+// rest waits alone once the front has fallen asleep, until there is work for the next one. Whatever else has ended the front has ended
+// the session, too.
+//
+//go:nosplit
+//go:norace
+func (p *Page) rest() {
+	if p.takeovers++; p.saved == 0 || p.takeovers > maxTakeovers {
+		p.follow()
+	}
+	at := &p.anchorRoom
+	for happened = 0; happened == 0; {
+		at.clear()
+		at.poll(onSignal, p.signalFD, unix.POLLIN)
+		at.poll(onParent, p.parentFD, unix.POLLIN)
+		at.poll(onGateway, p.gatewayFD, unix.POLLIN)
+		if p.closed&1 == 0 {
+			at.poll(onStdin, 0, unix.POLLIN|unix.POLLRDHUP)
+		}
+		if p.closed&2 == 0 {
+			at.poll(onStdout, 1, 0)
+		}
+		at.wait(p.next(at, 0))
+		p.wake(at)
+		if happened != 0 && !p.hasRoom(at) {
+			// A runtime that cannot start its threads aborts. A client has to wait. If nobody is left who waits, the record goes alone.
+			if happened != uintptr(ByStdin) {
+				p.giveUp()
+			}
+			at.sleep(second)
+			happened = 0
+		}
+	}
+}
+
+// wake notes what there is for a front to do.
+//
+//go:nosplit
+//go:norace
+func (p *Page) wake(at *room) {
+	for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
+		if sig == uintptr(unix.SIGCHLD) {
+			for p.reap(at) > 0 {
+			}
+		}
+		if ends(sig) && happened == 0 {
+			happened, detail = uintptr(BySignal), sig
+		}
+	}
+	switch {
+	case at.fired(onParent), at.fired(onGateway), p.parentGone():
+		happened = uintptr(ByParent)
+	case happened != 0:
+	case at.fired(onStdout):
+		happened = uintptr(ByStdout)
+	case at.fired(onStdin):
+		happened = uintptr(ByStdin)
+	}
+	p.asked = 0
+	if happened != 0 && happened != uintptr(ByStdin) {
+		p.asked = at.now()
+	}
+}
+
+// follow exits as the front has.
+//
+//go:nosplit
+//go:norace
+func (p *Page) follow() {
+	if p.frontless != 0 {
+		p.executeSession()
+	}
+	if p.fate&0x7f != 0 {
+		exit(128 + p.fate&0x7f)
+	}
+	exit(p.fate >> 8 & 0xff)
+}
+
+// executeSession goes on as a session without a front, in place of the waiter.
+//
+//go:nosplit
+//go:norace
+func (p *Page) executeSession() {
+	self, as := "/proc/self/exe\x00", RoleSession+"\x00"
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)
+	if p.childrenIgnored != 0 {
+		p.act(uintptr(unix.SIGCHLD), ignoreAction)
+	}
+	setWord(initialStack+2*wordSize, uintptr(unsafe.Pointer(unsafe.StringData(as))))
+	call(unix.SYS_EXECVE, uintptr(unsafe.Pointer(unsafe.StringData(self))), initialStack+wordSize, environment(), 0, 0, 0)
+	fail("mcp-tether: it cannot execute itself\n")
+}
