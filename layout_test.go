@@ -60,6 +60,7 @@ func variables() map[string]string {
 		"internal/cli.psFlags":             table,
 		"internal/cli.reapFlags":           table,
 		"internal/cli.stopFlags":           table,
+		"internal/cli.historyFlags":        table,
 		"internal/cli.restartFlags":        table,
 		"internal/cli.wrapFlags":           table,
 		"internal/waiting.initialStack":    early,

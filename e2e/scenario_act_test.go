@@ -3,10 +3,12 @@ package e2e
 import (
 	"bufio"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -121,3 +123,29 @@ func (s *scenario) until(ts *testscript.TestScript, args []string) {
 		return !strings.Contains(strings.TrimPrefix(states, "not"), state)
 	})
 }
+
+// connect has a process outside, of the gateway's user or another one, connect to what listens in the tree, until disconnect or the end of the play.
+func (s *scenario) connect(ts *testscript.TestScript, args []string) {
+	cmd, uid := exec.Command(fixture, "use", args[0], s.Dir), s.world.UID
+	if len(args) > 1 {
+		uid, _ = strconv.Atoi(args[1])
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	if uid == os.Getuid() {
+		cmd.SysProcAttr = nil
+	}
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	s.user = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	s.t.Cleanup(s.user)
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "up\n" {
+		ts.Fatalf("the user says %q, %v", line, err)
+	}
+	ts.Setenv("USER_PID", strconv.Itoa(cmd.Process.Pid))
+}
+
+func (s *scenario) disconnect(*testscript.TestScript, []string) { s.user() }

@@ -97,7 +97,7 @@ func (s *scenario) eventually(ts *testscript.TestScript, args []string) {
 	want := regexp.MustCompile(args[0])
 	stage.Until(s.t, strings.Join(args, " "), func() bool {
 		cmd := exec.Command(tether, args[1:]...)
-		cmd.Env = []string{"XDG_RUNTIME_DIR=" + ts.Getenv("XDG_RUNTIME_DIR")}
+		cmd.Env = []string{"XDG_RUNTIME_DIR=" + ts.Getenv("XDG_RUNTIME_DIR"), "XDG_STATE_HOME=" + ts.Getenv("XDG_STATE_HOME")}
 		out, _ := cmd.CombinedOutput()
 		return want.Match(out)
 	})

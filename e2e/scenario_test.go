@@ -35,6 +35,7 @@ const (
 //	session NAME                   a further session of this name, or back to one: the others' records lie beside its own
 //	signal WHOM SIGNAL             gateway, group (the gateway's), wrapper, wrapper-group, supervisor, server, or pair: the
 //	                               wrapper's two so that neither sees the other's end
+//	connect unix|tcp [UID]         a process outside connects to what listens in the tree; disconnect ends it
 //	trace WHOM                     holds a process by ptrace
 //	exit                           the gateway exits
 //	close stdin|stdout|stderr      the gateway closes its end; shutdown is for a half of a socketpair
@@ -152,6 +153,7 @@ type scenario struct {
 	direct     bool // never wrapped
 	large      bool // hundreds of processes
 	others     map[string]*stage.Session
+	user       func() // ends the process outside that is connected
 }
 
 type scenarioKey struct{}
@@ -184,6 +186,7 @@ func actions() map[string]func(*testscript.TestScript, bool, []string) {
 		"tree": (*scenario).tree, "start": (*scenario).start, "signal": (*scenario).signal, "exit": (*scenario).exit, "close": (*scenario).close,
 		"shutdown": (*scenario).shutdown, "write": (*scenario).write, "ask": (*scenario).ask, "until": (*scenario).until, "bare": (*scenario).bare,
 		"session": (*scenario).session, "eventually": (*scenario).eventually, "trace": (*scenario).trace, "unwrapped": (*scenario).unwrapped,
+		"connect": (*scenario).connect, "disconnect": (*scenario).disconnect,
 	}
 	cmds := map[string]func(*testscript.TestScript, bool, []string){}
 	add := func(name string, do func(*scenario, *testscript.TestScript, []string), control bool) {

@@ -89,7 +89,7 @@ func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
 
 // group is what package teardown is to end.
 func group(f *Finding) *teardown.Group {
-	g := &teardown.Group{Seeds: f.Members, Spared: f.spared, UID: f.UID, Keep: f.keep, Mark: session.EnvID, Session: f.Session, Inherited: f.inherited}
+	g := &teardown.Group{Seeds: f.Members, Spared: f.spared, UID: f.UID, Keep: f.keep, Mark: session.EnvID, Session: f.Session, Inherited: f.inherited, KeepNothing: f.nothing}
 	if f.anyUser {
 		g.UID = -1
 	}
@@ -133,6 +133,9 @@ func (f *Finding) conclude(g *teardown.Group) {
 	f.Result = resultEnded
 	if len(f.Members)+len(f.Containers) == 0 {
 		f.Result = resultRemoved
+	}
+	if f.stays {
+		return
 	}
 	if err := f.tidy(g); err != nil {
 		f.Result = resultFailed

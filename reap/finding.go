@@ -83,6 +83,11 @@ type Finding struct {
 	unread string
 	// still asks once more, after the dwell, whether a dropped server is what it was taken for.
 	still func() bool
+	// stays says that something of the session is kept because it belongs to people: then its record and its cgroup stay.
+	stays bool
+	// nothing says that nothing is kept of the session. fates name the first members.
+	nothing bool
+	fates   []session.Fate
 	// anyUser says that members of every user are touched: the session was root's.
 	anyUser bool
 }

@@ -69,6 +69,9 @@ func (h *machine) readTable() error {
 			marked.Mark, marked.Gateway, marked.Keep, marked.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
 			marked.Keeps = marked.Mark != "" && v[4] != ""
 		}
+		if len(p.Args) > 0 && p.UID == h.UID {
+			marked.Browser = teardown.BrowserOf(evidence.Program(p.PID), p.Args, os.TempDir())
+		}
 		marked.Unread = p.Env == nil && p.UID == h.UID && !p.Dead()
 		marked.Env = nil
 		h.Procs = append(h.Procs, marked)
@@ -89,6 +92,13 @@ func (h *machine) ask(r *proc.Reader) {
 	h.Memory = func(pid int) uint64 { memory, _, _ := r.Usage(pid); return memory }
 	h.Stdin = evidence.StdinOf
 	h.Reached = evidence.Reached
+	h.User = func(pid int, inside []int) int {
+		users, _ := evidence.Users([]int{pid}, inside, func(by int) bool {
+			uid, err := proc.UID(by)
+			return err == nil && uid == h.UID
+		})
+		return users[pid]
+	}
 	var readers map[string][]int // of all pipes and sockets, which are read once
 	h.Stdout = func(pid int) (bool, []int) {
 		if readers == nil {

@@ -15,8 +15,14 @@ func Tell(findings []Finding) {
 		if f.Class != classRecord || !f.over() || f.UID != os.Getuid() || r == nil || r.Started.IsZero() || r.NoHistory {
 			continue
 		}
-		p := r.Past(session.Outcome{Cause: string(session.CauseSupervisor), Exit: -1, Ended: len(f.Members), Containers: len(f.Containers)})
+		if r.State == session.StateKept && len(f.fates) == 0 {
+			continue // What it had kept has ended by itself.
+		}
+		p := r.Past(session.Outcome{Cause: string(session.CauseSupervisor), Exit: -1, Ended: len(f.Members), Processes: f.fates, Containers: len(f.Containers)})
 		p.Reaped = true
+		if r.State == session.StateKept {
+			p.Cause = r.Cause
+		}
 		if p.Append() != nil {
 			return
 		}

@@ -34,6 +34,9 @@ type index struct {
 	// keeping are the sessions with --keep, or with a record that cannot be read. Without their record, nothing says what is to be
 	// kept of them.
 	keeping map[string]bool
+	// belongings are the processes that were asked about (peoples), and nothing says that nothing is kept.
+	belongings map[proc.ID]belonging
+	nothing    bool
 }
 
 // owned is a session id as one user knows it. What a user says of a session counts for that user's processes.
@@ -42,11 +45,11 @@ type owned struct {
 	id  string
 }
 
-func newIndex(h *machine) *index {
+func newIndex(h *machine, nothing bool) *index {
 	x := &index{
 		h: h, byPID: map[int]*process{}, supervised: map[owned]bool{},
 		taken: map[proc.ID]bool{}, reported: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
-		adopters: map[int]bool{}, keeping: map[string]bool{},
+		adopters: map[int]bool{}, keeping: map[string]bool{}, belongings: map[proc.ID]belonging{}, nothing: nothing,
 	}
 	all := make([]proc.Stat, len(h.Procs))
 	for i := range h.Procs {
@@ -71,10 +74,16 @@ func newIndex(h *machine) *index {
 	}
 	for i := range h.Procs {
 		p := &h.Procs[i]
+		if x.keepsNothing(p.UID, p.Mark) {
+			continue
+		}
 		if p.Keep || teardown.KeptBy(patterns[owned{p.UID, p.Mark}], p.Comm, p.Args) {
 			x.keepTree(p, x.kept)
 		}
 		x.keeping[p.Mark] = x.keeping[p.Mark] || p.Keeps
+	}
+	if !h.Blind { // Else nobody knows which session is dead.
+		x.keepPeoples()
 	}
 	return x
 }
@@ -192,6 +201,8 @@ type extent struct {
 	newborns bool
 	// keep are patterns of processes to leave alone, with all below them.
 	keep []string
+	// session is the id of the dead session that it was, "" for none.
+	session string
 	// stuck gets the processes in it that could not be read; nil for none.
 	stuck func(*process)
 }
@@ -215,7 +226,7 @@ func (x *index) tree(tops []*process, sc extent) []*process {
 	for len(queue) > 0 {
 		p := queue[0]
 		queue = queue[1:]
-		if kept[p.PID] {
+		if kept[p.PID] || !x.kept[p.PID] && x.peoples(p, sc.session) != "" {
 			// It is kept for every other rule of this pass as well.
 			x.keepTree(p, x.kept)
 		}
@@ -266,10 +277,14 @@ func (x *index) fill(f *Finding, tops []*process, sc extent) {
 	if f.anyUser {
 		sc.uid = -1
 	}
-	sc.stuck = func(p *process) { f.stuck = p.stuck() }
+	sc.stuck, sc.session = func(p *process) { f.stuck = p.stuck() }, f.Session
 	members := x.tree(tops, sc)
 	f.Members = x.take(members)
 	f.spared = x.keptOf(f.UID, f.Session)
+	f.nothing = x.keepsNothing(f.UID, f.Session)
+	for _, m := range members[:min(len(members), maxNamed)] {
+		f.fates = append(f.fates, session.FateOf(m.Stat, m.Args, session.Reaped))
+	}
 	for _, m := range members {
 		f.boxed = f.boxed || clients.RunsContainer(m.Args)
 	}
@@ -291,7 +306,7 @@ func (x *index) fill(f *Finding, tops []*process, sc extent) {
 // keptOf are the processes with a session's mark that are kept: what they start while the session is ended is kept as well.
 func (x *index) keptOf(uid int, id string) (out []proc.ID) {
 	for i := range x.h.Procs {
-		if p := &x.h.Procs[i]; x.kept[p.PID] && id != "" && p.Mark == id && p.UID == uid {
+		if p := &x.h.Procs[i]; x.kept[p.PID] && id != "" && (p.Mark == id || x.belongings[p.ID] == (belonging{x.belongings[p.ID].why, id})) && p.UID == uid {
 			out = append(out, p.ID)
 		}
 	}

@@ -28,7 +28,9 @@ func (x *index) leaves(r Rules, proven bool) []Finding {
 			continue
 		}
 		if doubt := x.doubt(l, tops); (doubt == "") == proven {
-			out = append(out, x.leaf(l, tops, doubt))
+			if f := x.leaf(l, tops, doubt); !f.stays || len(f.Members) > 0 {
+				out = append(out, f)
+			}
 		}
 	}
 	return out
@@ -52,6 +54,7 @@ func (x *index) leaf(l *cgroupLeaf, tops []*process, doubt string) Finding {
 	}
 	f.anyUser = l.UID == 0 // a root session may drop privileges
 	x.fill(&f, tops, extent{uid: l.UID, sessions: true})
+	f.stays = x.keepsPeoples(l.ID)
 	return f
 }
 

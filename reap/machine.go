@@ -8,6 +8,7 @@ import (
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
 )
 
 // machine is what a pass has read of the machine that it runs on.
@@ -43,6 +44,9 @@ type machine struct {
 	Inside func(pid int) bool
 	// Reached says by which socket of its own a process can be reached from outside of a tree; "" if by none.
 	Reached func(pid int, tree []int) string
+	// User is the pid of a process of this user that is connected to a socket on which a process listens, and that is not inside
+	// of a session; 0 for none.
+	User func(pid int, inside []int) int
 	// Stdout says whether the standard output of a process goes to a terminal, a file, or a socket of a process out of
 	// sight. Otherwise it gives the processes in sight that read the pipe or hold the socket's other end.
 	Stdout func(pid int) (elsewhere bool, readers []int)
@@ -63,6 +67,8 @@ type process struct {
 	Unread bool
 	// Service says that a service manager started the process itself, and so looks after it.
 	Service bool
+	// Browser is what it is to a browser.
+	Browser teardown.Browser
 	// Keep says that the process is meant to stay (MCP_TETHER_KEEP).
 	Keep bool
 	// Keeps says that its session keeps processes by their names (--keep).

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
 )
 
@@ -75,13 +76,14 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		f.Evidence = append(f.Evidence, f.unread)
 	}
 	x.claim(&f, s)
-	return f, true
+	f.stays = x.keepsPeoples(s.ID)
+	return f, !f.stays || len(f.Members)+len(f.Containers) > 0
 }
 
 // unreadable names the processes that may be members of a session without a leaf, because their environment cannot be read; "" if
 // there are none. They began after the session, and no process from before it has started them.
 func (x *index) unreadable(s *storedSession, keep []string) string {
-	if s.Cgroup != "" || s.Supervisor.Zero() {
+	if s.Cgroup != "" || s.Supervisor.Zero() || s.State == session.StateKept { // Its supervisor has seen the end of all others.
 		return ""
 	}
 	var pids []string
@@ -123,7 +125,7 @@ func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		switch {
-		case p.UID != s.Owner || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()):
+		case p.UID != s.Owner || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()) && !isPeoples(p, s):
 		case x.startedElsewhere(p, s):
 			elsewhere = true
 		default:

@@ -16,6 +16,8 @@ type Rules struct {
 	SurplusOver int
 	// MinAge spares processes that are younger, in clock ticks.
 	MinAge uint64
+	// KeepNothing ends what is kept of dead sessions as well.
+	KeepNothing bool
 	// Session limits the pass to one session id; "" means all.
 	Session string
 	// Spare are ids of sessions of root that this pass must leave alone, although processes of this user carry their
@@ -26,7 +28,7 @@ type Rules struct {
 // find applies the rules to a machine. It is pure but for the questions that the machine answers, and never names a process
 // twice.
 func find(h *machine, r Rules) []Finding {
-	x := newIndex(h)
+	x := newIndex(h, r.KeepNothing)
 	var out []Finding
 	if !h.Blind {
 		out = append(out, x.records(r)...)
@@ -40,7 +42,7 @@ func find(h *machine, r Rules) []Finding {
 		out = append(out, x.unwrapped(r)...)
 		out = append(out, x.surplusSessions(r)...)
 	}
-	out = append(out, x.suspects...)
+	out = append(append(out, x.suspects...), x.people(r)...)
 	return slices.DeleteFunc(out, func(f Finding) bool { return x.tooYoung(f, r) })
 }
 

@@ -39,6 +39,7 @@ func table(t *testing.T, rows ...string) *machine {
 	h.Stdin = func(int) evidence.Stdin { return evidence.Stdin{Far: evidence.Severed, Why: "severed"} }
 	h.Inside = func(int) bool { return true }
 	h.Reached = func(int, []int) string { return "" }
+	h.User = func(int, []int) int { return 0 }
 	h.Stdout = func(int) (bool, []int) { return false, nil }
 	h.Holder = func(evidence.Stdin) int { return 0 }
 	return h
@@ -86,7 +87,10 @@ func TestFindUnreadable(t *testing.T) {
 		"below another session": {rows: []string{row, "12 1 50 mcp-tether mcp-tether run -- s", "11 12 60 agent agent"}},
 		"a helper of ours":      {rows: []string{row, "11 1 60 exe mcp-tether __as-user reap"}},
 		"with a cgroup":         {rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.Cgroup = "/c" }},
-		"kept":                  {rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.Keep = []string{"agent"} }},
+		"all but what was kept had ended": {
+			rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.State = session.StateKept },
+		},
+		"kept": {rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.Keep = []string{"agent"} }},
 	} {
 		h := table(t, c.rows...)
 		s := h.dead(10)

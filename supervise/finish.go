@@ -20,7 +20,7 @@ func (s *Session) finish() int {
 	}
 	r.leaked = r.leaked || r.removed.Err != nil
 	s.endSweep()
-	s.closeRecord(r.leaked)
+	s.closeRecord(&r)
 	s.removeFront()
 	if s.hand.page != nil && !r.leaked {
 		s.hand.page.Finish(s.code) // Whoever is killed from here on has ended the session.
@@ -83,6 +83,13 @@ func (s *Session) logEnd(r remains) {
 	left := zerolog.Arr()
 	for _, v := range r.survivors {
 		left.Dict(zerolog.Dict().Int("pid", v.PID).Str("comm", v.Comm).Int("uid", v.UID).Str("why", v.Why))
+	}
+	if len(r.fates) > 0 {
+		fates := zerolog.Arr()
+		for _, f := range r.fates {
+			fates.Dict(zerolog.Dict().Int("pid", f.PID).Str("command", f.Command).Str("what", f.What))
+		}
+		ev = ev.Array("processes", fates)
 	}
 	if n := r.removed.Count; n > 0 {
 		ev = ev.Int("containers", n)

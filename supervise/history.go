@@ -18,7 +18,7 @@ func (s *Session) tell(r remains) {
 	s.fillRecord(session.StateEnding)
 	p := s.record.Past(session.Outcome{
 		Cause: string(s.cause), Exit: s.code, Ended: r.ended, Killed: r.killed, Names: r.names, Containers: r.removed.Count,
-		Kept: len(r.kept), OOMKills: r.oomKills, Left: r.left(), PeakBytes: proc.PeakOfChildren(),
+		Kept: len(r.kept), Processes: r.fates, OOMKills: r.oomKills, Left: r.left(), PeakBytes: proc.PeakOfChildren(),
 	})
 	if s.bySignal != 0 && s.cause == session.CauseSignal {
 		p.Signal = unix.SignalName(s.bySignal)

@@ -49,9 +49,10 @@ type Options struct {
 	// EOFGrace, TermGrace and KillTimeout are the limits of a teardown, each 0 or more. GoneGrace is in place of TermGrace once
 	// nobody waits any more: the gateway is gone, or the server.
 	EOFGrace, TermGrace, GoneGrace, KillTimeout time.Duration
-	// Keep are shell patterns of descendants to leave alone.
-	Keep   []string
-	Cgroup Cgroup
+	// Keep are shell patterns of descendants to leave alone. KeepNothing ends all, whatever asks to be kept.
+	Keep        []string
+	KeepNothing bool
+	Cgroup      Cgroup
 	Limiting
 	// Containers says which containers end with the session. Engine is the engine's URL instead of the one that the
 	// docker CLI would use. ContainerGrace is the time from a container's stop signal to its removal, 0 or more.

@@ -64,7 +64,7 @@ func (s *Session) fillRecord(state string) {
 	r := &s.record
 	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.id, s.opts.Name, os.Getuid(), state
 	r.Key, r.Share, r.Behind, r.Cause = s.opts.Key, s.opts.Share, s.opts.Behind, string(s.cause)
-	r.NoHistory = !s.opts.History
+	r.NoHistory, r.KeepNothing = !s.opts.History, s.opts.KeepNothing
 	if r.Started.IsZero() {
 		r.Started = s.started.UTC()
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
@@ -105,13 +105,21 @@ func (c *common) identity(pid int) proc.ID {
 	return st.ID
 }
 
-// closeRecord removes the record, or leaves it for `reap` when a process or container is left, or a cgroup (leafLeft).
-func (s *Session) closeRecord(leaked bool) {
+// closeRecord removes the record, or leaves it for `reap` when a process or container is left, or a cgroup (leafLeft), or what
+// belongs to people: it ends once it is not used any more, and shows till then.
+func (s *Session) closeRecord(r *remains) {
+	s.record.Kept = r.belongings
 	switch {
 	case s.lease == nil:
-	case leaked, s.leafLeft:
+	case r.leaked, s.leafLeft:
 		s.writeRecord(session.StateSurvived)
 		s.lease.Release()
+	case r.people:
+		s.record.Socket, s.record.Engine = "", ""
+		s.writeRecord(session.StateKept)
+		if err := s.lease.ReleaseRecord(); err != nil {
+			s.log.Warn().Err(err).Msg("journal of the session not removed")
+		}
 	default:
 		if err := s.lease.Remove(); err != nil {
 			s.log.Warn().Err(err).Msg("session record not removed")

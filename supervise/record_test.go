@@ -18,7 +18,7 @@ func TestRecordOfARecoverySaysWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := recorded(t)
-	s.closeRecord(true)
+	s.closeRecord(&remains{leaked: true})
 	r, err := s.lease.Dir().Read(s.hand.id)
 	if err != nil {
 		t.Fatal(err)

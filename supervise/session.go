@@ -137,7 +137,11 @@ func (s *Session) newTree() *tree {
 	t := &tree{common: &s.common}
 	t.machine.Grace = s.opts.grace()
 	t.members.Root, t.members.Keep, t.members.Helpers = os.Getpid(), s.opts.Keep, t.helpers
+	t.members.KeepNothing = s.opts.KeepNothing
+	t.members.Above = []int{s.hand.anchor, s.hand.supervisor, s.hand.parent, s.record.Parent.PID, s.record.Gateway.PID}
+	t.members.Group = s.serverGroup()
 	t.killer = t.members.Killer(s.opts.KillTimeout / 2)
+	t.killer.Members = t.look
 	if s.hand.page == nil {
 		t.members.Foreign = s.foreign
 	}
@@ -146,6 +150,17 @@ func (s *Session) newTree() *tree {
 	}
 	s.tree = t
 	return t
+}
+
+// serverGroup is the process group of the server, 0 before it is started.
+func (s *Session) serverGroup() (pid int) {
+	switch {
+	case s.hand.terminal:
+		return unix.Getpgrp()
+	case s.hand.page != nil:
+		pid, _, _ = s.hand.page.Server()
+	}
+	return pid
 }
 
 // onChildren waits for ended children, and tells the tree if there were some, or if it is to look in any case.

@@ -210,6 +210,9 @@ func (s *Session) execute(start waiting.Start) error {
 		return failedStart(start.Path, err)
 	}
 	t.server, t.started, t.record.Server = pid, pid, s.identity(pid)
+	if !s.hand.terminal {
+		t.members.Group = pid
+	}
 	return nil
 }
 

@@ -14,6 +14,8 @@ import (
 // tally is what a teardown has signalled, by pid: true stands for SIGKILL.
 type tally struct {
 	signalled map[int]bool
+	// killed are the first ones that took SIGKILL.
+	killed []int
 	// names are the command names of the first ones beside the server.
 	names []string
 }
@@ -34,7 +36,9 @@ func (t *tally) add(sent []teardown.Sent, server int) {
 		if x.Err != nil || !known && len(t.signalled) == maxTally {
 			continue
 		}
-		t.signalled[x.To.PID] = killed || x.Sig == unix.SIGKILL
+		if t.signalled[x.To.PID] = killed || x.Sig == unix.SIGKILL; !killed && x.Sig == unix.SIGKILL && len(t.killed) < maxFates {
+			t.killed = append(t.killed, x.To.PID)
+		}
 		if name := describe.Text(x.To.Comm); !known && x.To.PID != server && len(t.names) < maxNames && !slices.Contains(t.names, name) {
 			t.names = append(t.names, name)
 		}
@@ -54,15 +58,20 @@ func (t *tally) count(survivors []teardown.Survivor) (ended, killed int) {
 	return ended, killed
 }
 
-// words say in one line what was ended beside the server; "" if that is nothing.
-func (t *tally) words(ended, killed, server int) string {
+// words say in one line what was ended beside the server, and kept; "" if that is nothing.
+func (t *tally) words(ended, killed, server int, kept string) string {
 	if wasKilled, signalled := t.signalled[server]; signalled {
 		if ended--; wasKilled {
 			killed--
 		}
 	}
-	if ended == 0 {
+	switch {
+	case ended == 0 && kept == "":
 		return ""
+	case ended == 0:
+		return "mcp-tether: " + kept + "\n"
+	case kept != "":
+		kept = "; " + kept
 	}
 	processes, how := "processes", ""
 	if ended == 1 {
@@ -71,5 +80,5 @@ func (t *tally) words(ended, killed, server int) string {
 	if killed > 0 {
 		how = fmt.Sprintf(", %d by SIGKILL", killed)
 	}
-	return fmt.Sprintf("mcp-tether: ended %d %s beside the server%s: %s\n", ended, processes, how, strings.Join(t.names, ", "))
+	return fmt.Sprintf("mcp-tether: ended %d %s beside the server%s: %s%s\n", ended, processes, how, strings.Join(t.names, ", "), kept)
 }

@@ -7,6 +7,7 @@ import (
 
 	"mcp-tether/internal/engine/keeper"
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
 )
 
@@ -25,6 +26,8 @@ type tree struct {
 	retryAt time.Time
 	retry   time.Duration
 	tally   tally
+	// commands are the processes that were about to be killed, by pid.
+	commands map[int]session.Fate
 }
 
 // mayGoOn reports whether the server was not asked to end yet. It is true without a tree.
@@ -114,7 +117,15 @@ func (t *tree) onlyOthers() bool {
 // not the session's.
 func (t *tree) explained() bool {
 	members, kept, err := t.members.Members()
+	if t.members.Used() && t.mayGo() {
+		return false
+	}
 	return err == nil && len(members) == 0 && !t.members.Unseen() && len(kept)+t.others() > 0
+}
+
+// mayGo reports whether what uses a member may be about to end, as another session of the gateway that is gone. Nobody waits for us.
+func (t *tree) mayGo() bool {
+	return t.machine.State < teardown.Killing && t.reader.Life(t.record.Gateway) == proc.Dead
 }
 
 // others counts the processes that do not belong to the session: those that the last look has found, and those that it
@@ -197,14 +208,19 @@ type remains struct {
 	ended, killed int
 	names         []string
 	words         string
+	// fates are those of the processes to be named, and belongings those of the kept ones. people says that something belongs to people.
+	fates, belongings []session.Fate
+	people            bool
 }
 
 // close releases all that belongs to the tree.
 func (t *tree) close() remains {
 	r := remains{began: t.machine.Began}
+	t.members.Settle()
 	if !t.clear {
 		r.survivors, r.kept, _ = t.killer.Survivors()
 	}
+	r.belongings, r.people = t.belongings(r.kept)
 	r.removed = t.closeEngine(t.engine)
 	r.unseen = len(r.survivors) == 0 && t.unseen()
 	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.Err != nil
@@ -217,7 +233,8 @@ func (t *tree) close() remains {
 		t.code = ExitFailure
 	}
 	r.ended, r.killed = t.tally.count(r.survivors)
-	r.names, r.words = t.tally.names, t.tally.words(r.ended, r.killed, t.started)
+	r.names, r.words = t.tally.names, t.tally.words(r.ended, r.killed, t.started, wordsOfKept(r.belongings))
+	r.fates = t.fates(&r)
 	return r
 }
 

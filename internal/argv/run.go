@@ -18,6 +18,8 @@ var Run = [...]Flag{
 		Usage: "`DURATION` from SIGTERM to SIGKILL; 3s unless it is given, when nobody waits any more"},
 	{Name: "keep", Env: "MCP_TETHER_KEEP_GLOB", Kind: List, Group: groupEnd,
 		Usage: "leave descendants alone whose command matches `GLOB` (repeatable), as with MCP_TETHER_KEEP=1 in their environment"},
+	{Name: "keep-nothing", Env: "MCP_TETHER_KEEP_NOTHING", Group: groupEnd,
+		Usage: "end everything: also what others use, a browser that was opened for you, and what MCP_TETHER_KEEP=1 or --keep keeps"},
 	{Name: "exclusive", Env: "MCP_TETHER_EXCLUSIVE", Kind: Text, Group: groupEnd,
 		Usage: "wait until an ending session of the same gateway with this `KEY` is entirely gone"},
 

@@ -106,7 +106,9 @@ func tableOf(command string) []argv.Flag {
 		return wrapFlags[:]
 	case "unwrap":
 		return wrapFlags[:alsoUnwrap]
-	case "history", "doctor":
+	case "history":
+		return historyFlags[:]
+	case "doctor":
 		return jsonFlags[:]
 	}
 	return nil

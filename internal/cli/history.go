@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"mcp-tether/internal/argv"
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/session"
 )
@@ -19,6 +21,10 @@ which they ended: why, what was ended with them, and what was left. With
 an id or the beginning of one it shows all of a session. With a front
 (--hibernate, --lazy, --on-crash, --share) it is one line, with the sum
 of its server's starts. "run --no-history" leaves a session out.
+
+Each process that was killed, kept or left is named, with its command, at
+most 20 of each kind. Who has ended a daemon, --grep finds: it shows the
+sessions in which a text occurs, and these processes.
 
 The file is history.jsonl in $XDG_STATE_HOME/mcp-tether, else
 ~/.local/state/mcp-tether; for a root without a home in
@@ -30,10 +36,16 @@ something could not be read.
 Examples:
    mcp-tether history
    mcp-tether history 3f9a
+   mcp-tether history --grep daemon
    mcp-tether history --json | jq '.sessions[] | select(.left)'`
 
+var historyFlags = [...]argv.Flag{
+	{Name: "grep", Kind: argv.Text, Usage: "only the sessions with `TEXT` in their name or command, or in what is told of their processes"},
+	{Name: "json", Usage: "print one JSON object"},
+}
+
 func historyCommand() *cli.Command {
-	return describeCommand("history", "show sessions that are over: why, and what was ended", "[flags] [SESSION]", historyHelp, jsonFlags[:], history)
+	return describeCommand("history", "show sessions that are over: why, and what was ended", "[flags] [SESSION]", historyHelp, historyFlags[:], history)
 }
 
 // pastSessions are the sessions of the user that are over, eldest first.
@@ -63,6 +75,10 @@ func history(c *cli.Context) error {
 			return err
 		}
 	}
+	text := c.String("grep")
+	if text != "" {
+		all = slices.DeleteFunc(all, func(p *session.Past) bool { return !p.Says(text) })
+	}
 	switch {
 	case c.Bool("json"):
 		err = describe.JSON(os.Stdout, struct {
@@ -70,12 +86,14 @@ func history(c *cli.Context) error {
 			Sessions []*session.Past `json:"sessions"`
 			Unread   int             `json:"unread_lines,omitempty"`
 		}{describe.SchemaVersion, append([]*session.Past{}, all...), unread}) // [] instead of null
+	case len(all) == 0 && text != "":
+		fmt.Fprintln(os.Stderr, "no session that is over says", describe.Text(text))
 	case id != "":
 		err = showPast(all[0])
 	case len(all) == 0:
 		fmt.Fprintln(os.Stderr, "no session has ended yet")
 	default:
-		err = listPast(all)
+		err = listPast(all, text)
 	}
 	if unread > 0 && err == nil {
 		err = status{exitUnread, fmt.Errorf("not complete: %s of the history could not be read", counted(unread, "line"))}
@@ -121,7 +139,13 @@ func pastRow(p *session.Past) string {
 		p.Started.Local().Format("Jan 02 15:04"), describe.Age(int64(p.Seconds)), why(p), exit, ended, describe.Number(len(p.Left)), peak, describe.Command(p.Args))
 }
 
-func listPast(all []*session.Past) error {
+// fateRow says what became of a process, below its session.
+func fateRow(f *session.Fate) string {
+	return fmt.Sprintf("%s\t%s  %d  %s", strings.Repeat("\t", strings.Count(pastColumns, "\t")-1), describe.Text(f.What), f.PID, describe.Text(f.Command))
+}
+
+// listPast lists the sessions, and with a text those of their processes of which it is said.
+func listPast(all []*session.Past, text string) error {
 	width, _, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {
 		width = 0
@@ -135,6 +159,11 @@ func listPast(all []*session.Past) error {
 			row = row[:shortPastID] + row[len(p.ID):]
 		}
 		rows = append(rows, row)
+		for i := range p.Processes {
+			if text != "" && p.Processes[i].Says(text) {
+				rows = append(rows, fateRow(&p.Processes[i]))
+			}
+		}
 	}
 	return describe.Table(os.Stdout, rows, width, func(column int) bool { return column == 8 && !left })
 }
@@ -147,6 +176,9 @@ func showPast(p *session.Past) error {
 		rows = append(rows, column+"\t"+cells[i])
 	}
 	rows = append(rows, "NAMES\t"+orDash(strings.Join(p.Names, ", ")), "KEPT\t"+describe.Number(p.Kept), "CONTAINERS\t"+describe.Number(p.Containers))
+	for _, f := range p.Processes {
+		rows = append(rows, fmt.Sprintf("PROCESS\t%s: %d %s", describe.Text(f.What), f.PID, describe.Text(f.Command)))
+	}
 	for _, left := range p.Left {
 		rows = append(rows, "LEFT\t"+describe.Text(left))
 	}

@@ -74,6 +74,7 @@ In a crontab:
 var reapFlags = [...]argv.Flag{
 	{Name: "kill", Usage: "end what is proven"},
 	{Name: "unwrapped", Usage: "with --kill: end the severed and the dropped as well"},
+	{Name: "keep-nothing", Usage: "take what dead sessions have kept for proven: what others use, browsers, MCP_TETHER_KEEP=1 and --keep"},
 	{Name: "match", Kind: argv.Text, Usage: "take command lines that match `REGEXP` for MCP servers, too"},
 	{Name: "config", Kind: argv.List, Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known clients' files"},
 	{Name: "session", Kind: argv.Text, Usage: "only the session with this whole `ID`"},
@@ -157,6 +158,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 		Match:       matcher.Match,
 		SurplusOver: surplusOver,
 		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
+		KeepNothing: c.Bool("keep-nothing"),
 		Session:     strings.ToLower(c.String("session")),
 		Spare:       c.StringSlice(reap.SpareFlag),
 	}

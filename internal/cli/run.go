@@ -119,6 +119,7 @@ func (s *settings) read(c *cli.Context) error {
 	if c.IsSet("term-grace") {
 		o.GoneGrace = o.TermGrace
 	}
+	o.KeepNothing = c.Bool("keep-nothing")
 	o.Keep, o.Cgroup = patterns(c.StringSlice("keep")), supervise.Cgroup(c.String("cgroup"))
 	o.Containers, o.Engine = supervise.Containers(c.String("containers")), c.String("engine")
 	o.HasDead, o.History = func() bool { return reap.HasDead(runtimeDir()) }, !c.Bool("no-history")

@@ -11,8 +11,12 @@ import (
 // From linux/sock_diag.h and linux/unix_diag.h (sock_diag(7)).
 const (
 	sockDiagByFamily = 20
+	udiagShowName    = 0x1
 	udiagShowPeer    = 0x4
+	udiagShowIcons   = 0x8
+	unixDiagName     = 0
 	unixDiagPeer     = 2
+	unixDiagIcons    = 3
 	unixDiagShutdown = 6
 	rcvShutdown      = 1
 	anyState         = 0xffffffff
@@ -47,15 +51,15 @@ func FindsPeers() error {
 
 // unixPeer asks for the inode of the other end of a connected unix socket: 0 when that end is closed.
 func unixPeer(ino uint32) (uint32, error) {
-	b, err := unixDiag(ino)
+	b, err := unixDiag(ino, udiagShowPeer)
 	if err != nil {
 		return 0, err
 	}
 	return parsePeer(b, ino)
 }
 
-// unixDiag asks the kernel about a unix socket.
-func unixDiag(ino uint32) ([]byte, error) {
+// unixDiag asks the kernel about a unix socket. show says what of it.
+func unixDiag(ino, show uint32) ([]byte, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil, fmt.Errorf("open a sock_diag socket: %w", err)
@@ -72,10 +76,10 @@ func unixDiag(ino uint32) ([]byte, error) {
 	ne.PutUint16(msg[4:], sockDiagByFamily)
 	ne.PutUint16(msg[6:], unix.NLM_F_REQUEST)
 	msg = append(msg, unix.AF_UNIX, 0, 0, 0)
-	for _, field := range []uint32{anyState, ino, udiagShowPeer, anyCookie, anyCookie} {
+	for _, field := range []uint32{anyState, ino, show, anyCookie, anyCookie} {
 		msg = ne.AppendUint32(msg, field)
 	}
-	buf, n := make([]byte, 4096), 0
+	buf, n := make([]byte, 8192), 0
 	if err = unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err == nil {
 		n, _, err = unix.Recvfrom(fd, buf, 0)
 	}

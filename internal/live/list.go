@@ -42,6 +42,8 @@ func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
 				note("session " + id + ": " + err.Error())
 			case alive:
 				out = append(out, measure(&r, rec, dir, now))
+			case rec.State == session.StateKept:
+				out = append(out, left(&r, rec, dir, now)...)
 			}
 		}
 	}
@@ -125,20 +127,30 @@ func measure(r *proc.Reader, rec session.Record, dir *session.Directory, now uin
 		return l
 	}
 	l.Leaf = leafOf(&rec)
-	below, _ := r.Descendants(rec.Supervisor.PID)
-	depth := map[int]int{rec.Supervisor.PID: -1}
+	l.addBelow(r, rec.Supervisor.PID, -1, now, args)
+	return l
+}
+
+// addBelow adds the processes below a process of this depth.
+func (l *Session) addBelow(r *proc.Reader, pid, at int, now uint64, args func(proc.Stat) []string) {
+	below, _ := r.Descendants(pid)
+	depth := map[int]int{pid: at}
 	for _, p := range below {
 		depth[p.PID] = depth[p.PPID] + 1
-		if p.Dead() {
-			continue
-		}
-		memory, ticks, _ := r.Usage(p.PID)
-		l.Procs++
-		l.MemoryBytes += memory
-		if now > p.Start {
-			l.CPUPercent += 100 * float64(ticks) / float64(now-p.Start)
-		}
-		l.Tree = append(l.Tree, Process{p.PID, p.PPID, depth[p.PID], memory, session.Redact(args(p))})
+		l.add(r, p, depth[p.PID], now, args)
 	}
-	return l
+}
+
+// add adds a process.
+func (l *Session) add(r *proc.Reader, p proc.Stat, depth int, now uint64, args func(proc.Stat) []string) {
+	if p.Dead() {
+		return
+	}
+	memory, ticks, _ := r.Usage(p.PID)
+	l.Procs++
+	l.MemoryBytes += memory
+	if now > p.Start {
+		l.CPUPercent += 100 * float64(ticks) / float64(now-p.Start)
+	}
+	l.Tree = append(l.Tree, Process{p.PID, p.PPID, depth, memory, session.Redact(args(p))})
 }

@@ -31,6 +31,8 @@ type Session struct {
 	Leaf *cgroup.Use `json:"leaf,omitempty"`
 	// Sharing is what the host of a shared server reports; nil for any other.
 	Sharing *session.Sharing `json:"sharing,omitempty"`
+	// Kept is why a process is left of a session that is over; "" for a living session.
+	Kept string `json:"why,omitempty"`
 	// Unknown says why the processes were not read; "" when they were.
 	Unknown string `json:"unknown,omitempty"`
 
@@ -62,8 +64,9 @@ type Selector struct {
 // Select picks from the living sessions, each once: a second signal would cut the grace period short. An id that picks
 // none or several is an error, and so is a selector that picks none.
 func (s Selector) Select(all []Session) ([]Session, error) {
+	living := slices.DeleteFunc(slices.Clone(all), func(l Session) bool { return l.Kept != "" })
 	if s.All {
-		return all, nil
+		return living, nil
 	}
 	var out []Session
 	add := func(l Session) {
@@ -80,7 +83,7 @@ func (s Selector) Select(all []Session) ([]Session, error) {
 			add(l)
 		}
 	}
-	for _, l := range all {
+	for _, l := range living {
 		if s.Name != "" && l.Name == s.Name || s.Gateway != 0 && (l.Gateway.PID == s.Gateway || l.Parent.PID == s.Gateway) {
 			add(l)
 		}

@@ -34,6 +34,7 @@ func TestSelect(t *testing.T) {
 		{Selector{IDs: []string{"aaaa", "c"}}, "aaaa cccc"},
 		{Selector{IDs: []string{"a"}}, ""},
 		{Selector{IDs: []string{"d"}}, ""},
+		{Selector{IDs: []string{"e"}}, "eeee"}, // stop says what is left of it
 		{Selector{IDs: []string{"b", "d"}}, ""},
 		{Selector{IDs: []string{""}}, ""},
 		{Selector{Name: "n0"}, "aaaa aaab"},
@@ -47,7 +48,9 @@ func TestSelect(t *testing.T) {
 		{Selector{IDs: []string{"aaaa"}, Name: "n0"}, "aaaa aaab"},
 		{Selector{Name: "n0", Gateway: 10}, "aaaa aaab bbbb"},
 	} {
-		picked, err := c.s.Select(fourSessions())
+		over := Session{Kept: "in use by 1 x"}
+		over.ID, over.Name, over.Gateway = "eeee000000000000", "n0", proc.ID{PID: 10, Start: 1}
+		picked, err := c.s.Select(append(fourSessions(), over))
 		var ids []string
 		for _, p := range picked {
 			ids = append(ids, p.ID[:4])

@@ -30,7 +30,10 @@ func stop(sessions []Session, timeout time.Duration) []Stopped {
 	var r proc.Reader
 	out := make([]Stopped, len(sessions))
 	for i, l := range sessions {
-		out[i] = Stopped{ID: l.ID, Name: l.Name}
+		if out[i] = (Stopped{ID: l.ID, Name: l.Name}); l.Kept != "" {
+			out[i].Error = fmt.Sprintf("over already; pid %d is left, %s (mcp-tether reap --kill --keep-nothing ends it)", l.Server.PID, l.Kept)
+			continue
+		}
 		asked := l.Anchor
 		switch {
 		case l.Sharing != nil:
@@ -99,7 +102,7 @@ func awaitEnd(dir *session.Directory, id string, deadline time.Time) (left strin
 	for {
 		alive, err := dir.Held(id)
 		if err == nil && !alive {
-			if _, err := dir.Read(id); err == nil {
+			if rec, err := dir.Read(id); err == nil && rec.State != session.StateKept {
 				return "over, but something of it survived: mcp-tether reap names it"
 			}
 			return ""

@@ -192,6 +192,9 @@ func (l Session) state() string {
 	if l.Cause != "" {
 		out += " (" + l.Cause + ")"
 	}
+	if l.Kept != "" {
+		out += ": " + l.Kept
+	}
 	if l.Sleeps > 0 {
 		out += fmt.Sprintf(", slept %d, woke %d", l.Sleeps, l.Wakes)
 	}

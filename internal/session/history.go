@@ -56,6 +56,8 @@ type Outcome struct {
 	Ended  int      `json:"ended"`
 	Killed int      `json:"killed"`
 	Names  []string `json:"names,omitempty"`
+	// Processes are those that were killed, kept or left, a bounded number of them.
+	Processes []Fate `json:"processes,omitempty"`
 	// Containers counts those that were removed, and Kept the processes that were left alive on purpose.
 	Containers int `json:"containers,omitempty"`
 	Kept       int `json:"kept,omitempty"`
@@ -99,7 +101,7 @@ var errHung = errors.New("the home directory does not answer")
 func (p *Past) Append() error {
 	line, err := json.Marshal(p)
 	if len(line) > maxPast {
-		p.Args, p.Left, p.Stderr = nil, nil, nil
+		p.Args, p.Left, p.Stderr, p.Processes = nil, nil, nil, nil
 		line, err = json.Marshal(p)
 	}
 	if err != nil {
@@ -189,6 +191,8 @@ func (d *Directory) History() (all []*Past, unread int, err error) {
 		switch {
 		case p.Behind != "":
 			p = p.ofFront(at[p.Behind])
+		case p.Reaped && at[p.ID] != nil && !at[p.ID].Open:
+			p = at[p.ID].reaped(p) // What it had kept was ended later.
 		case at[p.ID] != nil:
 			p.Starts = at[p.ID].Starts
 		}
@@ -218,6 +222,14 @@ func (p *Past) ofFront(front *Past) *Past {
 	return front
 }
 
+// reaped adds what reap has ended of a session after its end.
+func (p *Past) reaped(later *Past) *Past {
+	whole := *p
+	whole.Ended += later.Ended
+	whole.Processes = append(slices.Clip(p.Processes), later.Processes...)
+	return &whole
+}
+
 // sum makes the outcome of a front that of all its starts.
 func (p *Past) sum() {
 	if len(p.Starts) > 0 {
@@ -230,6 +242,7 @@ func (p *Past) sum() {
 		p.Kept += s.Kept
 		p.OOMKills += s.OOMKills
 		p.Left = append(p.Left, s.Left...)
+		p.Processes = append(p.Processes, s.Processes...)
 		for _, name := range s.Names {
 			if !slices.Contains(p.Names, name) {
 				p.Names = append(p.Names, name)
@@ -242,4 +255,10 @@ func (p *Past) sum() {
 // Is reports whether an id, or the beginning of one, means the session or one of its starts.
 func (p *Past) Is(id string) bool {
 	return strings.HasPrefix(p.ID, id) || slices.ContainsFunc(p.Starts, func(s *Past) bool { return s.Is(id) })
+}
+
+// Says reports whether a text is in the session's name, its command, or what is told of its processes, whatever the case of its letters.
+func (p *Past) Says(text string) bool {
+	return contains(p.Name, text) || contains(strings.Join(p.Args, " "), text) || contains(strings.Join(p.Names, " "), text) ||
+		contains(strings.Join(p.Left, " "), text) || slices.ContainsFunc(p.Processes, func(f Fate) bool { return f.Says(text) })
 }

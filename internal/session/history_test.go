@@ -83,3 +83,32 @@ func TestStateParent(t *testing.T) {
 		}
 	}
 }
+
+// What reap has ended of a session that had told its end is a part of that; without such a line it is all that is known.
+func TestHistoryOfWhatWasKept(t *testing.T) {
+	const end = `{"id":"0000000000000001","cause":"signal","exit":143,"ended":2,"kept":1,"processes":[{"pid":7,"start":1,"command":"my-daemon -x","what":"kept: in use by 9 shim"}]}`
+	const reaped = `{"id":"0000000000000001","cause":"supervisor-gone","exit":-1,"ended":1,"reaped":true,"processes":[{"pid":7,"start":1,"command":"my-daemon -x","what":"ended by reap"}]}`
+	for lines, want := range map[string]struct {
+		cause         string
+		ended, fates  int
+		reaped, found bool
+	}{
+		end + "\n": {"signal", 2, 1, false, true}, end + "\n" + reaped + "\n": {"signal", 3, 2, false, true}, reaped + "\n": {"supervisor-gone", 1, 1, true, true},
+	} {
+		dir := open(t, t.TempDir())
+		if err := dir.appendPast([]byte(lines)); err != nil {
+			t.Fatal(err)
+		}
+		all, unread, err := dir.History()
+		if err != nil || len(all) != 1 || unread > 0 {
+			t.Fatalf("%d sessions, %d unread, %v", len(all), unread, err)
+		}
+		p := all[0]
+		if p.Cause != want.cause || p.Ended != want.ended || len(p.Processes) != want.fates || p.Reaped != want.reaped || p.Says("MY-daemon") != want.found {
+			t.Errorf("%q: %+v", lines, p)
+		}
+		if p.Says("another") {
+			t.Errorf("%q has what nobody has told", lines)
+		}
+	}
+}

@@ -116,5 +116,16 @@ func (l *Lease) Remove() error {
 	return nil
 }
 
+// ReleaseRecord gives up the lock and leaves the record, and nothing else of the session.
+func (l *Lease) ReleaseRecord() error {
+	defer l.Release()
+	for _, s := range []suffix{journalSuffix, nextNotes, socketSuffix, nextSuffix} {
+		if err := l.dir.at.Unlink(file(l.id, s)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Release gives up the lock and leaves the record for a reaper.
 func (l *Lease) Release() { unix.Close(l.fd) }

@@ -40,6 +40,9 @@ type Record struct {
 	Socket        string `json:"socket,omitempty"`
 	// Keep are the patterns of --keep.
 	Keep []string `json:"keep,omitempty"`
+	// KeepNothing says that nothing is kept, and Kept are the processes that were when the session ended.
+	KeepNothing bool   `json:"keep_nothing,omitempty"`
+	Kept        []Fate `json:"kept,omitempty"`
 	// Key is that of --exclusive.
 	Key string `json:"key,omitempty"`
 	// Share is the place of the host of a shared server; "" for any other.
@@ -86,6 +89,7 @@ const (
 	StateLazy       = "not-started"    // without a server, which nothing has needed yet (--lazy)
 	StateRestarting = "restarting"     // its server is being replaced by a new one
 	StateSurvived   = "survived"       // over, but a process would not die
+	StateKept       = "kept"           // over, but a process belongs to people
 )
 
 // NewID gives a random session id of 16 hexadecimal digits.

@@ -26,6 +26,8 @@ type Group struct {
 	UID int
 	// Keep are the patterns of processes to leave alone, with all that they started.
 	Keep []string
+	// KeepNothing ends them all the same, and those with KeepMark.
+	KeepNothing bool
 	// Survivors are what is left in the end.
 	Survivors []Survivor
 
@@ -144,7 +146,7 @@ func (b *Batch) judge(all []proc.Stat) (end, kept []proc.Stat, err error) {
 		reached[i] = t.Below(gr.roots(t, born), except)
 		for _, s := range reached[i] {
 			// The answer yes is final.
-			if !s.Dead() && !b.kept[s.ID] && b.keeps(s, gr.Keep) {
+			if !s.Dead() && !b.kept[s.ID] && !gr.KeepNothing && b.keeps(s, gr.Keep) {
 				b.kept[s.ID] = true
 			}
 		}

@@ -34,9 +34,10 @@ type Membership struct {
 	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
+	People
 
 	inspector
-	// known are the processes that were seen to be kept or foreign, for when their parent is gone.
+	// known are the processes that were seen to be more than members, for when their parent is gone.
 	known map[proc.ID]role
 	// roles are those of the last look, by pid.
 	roles map[int]role
@@ -58,27 +59,30 @@ const (
 	ended   role = iota + 1
 	foreign      // from before the session, or a helper's
 	member       // to be ended
+	driven       // to be ended as well: a browser of a program, or something of it
 	spared       // kept on purpose
+	used         // kept as long as it is in use, or as what it belongs to
 )
 
 // Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
 // they started. The error says what could not be read; the lists hold what could. A process that could not be inspected is not kept.
 func (m *Membership) Members() (end, kept []proc.Stat, err error) {
 	found, err := m.reader.Descendants(m.Root)
-	m.roles = map[int]role{}
+	m.roles, m.whys = map[int]role{}, map[int]string{}
 	found, serr := m.addSession(found)
 	found, lerr := m.addLeaf(found)
 	// Asked after the table was read: each helper in the table is known by then.
 	m.helpers = m.sessions(found)
 	for _, p := range found {
 		switch m.judge(p) {
-		case member:
+		case member, driven:
 			end = append(end, p)
 		case spared:
 			kept = append(kept, p)
-		case ended, foreign:
+		case ended, foreign, used:
 		}
 	}
+	end, kept = m.spareUsed(found, end, kept)
 	err = errors.Join(err, serr, lerr)
 	// If the processes cannot be listed now, one to keep would have been seen earlier.
 	m.whole = len(kept) == 0 && (err == nil || !m.sparing && len(m.Keep) == 0)
@@ -95,23 +99,23 @@ func (m *Membership) Leaves() []*cgroup.Leaf {
 
 // judge says which role a process has that is below Root, or in the leaf. Its parent was judged before.
 func (m *Membership) judge(p proc.Stat) role {
-	was, above, is := m.known[p.ID], m.roles[p.PPID], member
+	was, above := m.known[p.ID], m.roles[p.PPID]
+	var (
+		is  role
+		why string
+	)
 	switch {
 	case was == foreign, above == foreign, slices.Contains(m.Foreign, p.ID), m.helpers[p.Session],
 		m.helpers[p.PID]: // A helper may not have its own session yet.
 		is = foreign
 	case p.Dead():
 		is = ended
-	case was == spared, above == spared, m.keeps(p, m.Keep): // also if it rewrites its environment later
-		is = spared
+	default:
+		is, why = m.purpose(p, was, above)
 	}
 	m.roles[p.PID] = is
-	if is == foreign || is == spared {
-		if m.known == nil {
-			m.known = map[proc.ID]role{}
-		}
-		m.known[p.ID] = is
-		m.sparing = m.sparing || is == spared
+	if is == foreign || is == spared || is == driven {
+		m.remember(p, is, why)
 	}
 	return is
 }

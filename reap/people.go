@@ -1,0 +1,170 @@
+package reap
+
+import (
+	"slices"
+	"strings"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
+)
+
+// What belongs to people is left alone in dead sessions as at the end of a living one: a browser that was opened for a person, and
+// what somebody else uses. It is shown as long as it is there. The first pass that finds nobody connected any more ends the latter.
+
+// belonging is what is known of one process: why it belongs to people, "" if it does not, and its session.
+type belonging struct{ why, session string }
+
+// peoples says why a process of a dead session belongs to people; "" if it does not. A process below it is not asked about.
+func (x *index) peoples(p *process, id string) string {
+	known, asked := x.belongings[p.ID]
+	if !asked {
+		known = belonging{x.whyPeoples(p, id), id}
+		x.belongings[p.ID] = known
+	}
+	return known.why
+}
+
+func (x *index) whyPeoples(p *process, id string) string {
+	s := x.stored(p.UID, id)
+	switch {
+	case p.Dead() || !x.mine(p.UID) || x.keepsNothing(p.UID, id) || !x.h.Inside(p.PID):
+		return ""
+	case p.Browser == teardown.Personal && !x.belowDriven(p):
+		return teardown.BrowserReason
+	case id == "" || s != nil && s.Server.PID != 0 && p.PGRP == s.Server.PID: // in the group of the server, which is no daemon
+		return ""
+	}
+	by := x.h.User(p.PID, x.inside(p, id))
+	if by == 0 {
+		return ""
+	}
+	name := ""
+	if user := x.byPID[by]; user != nil {
+		name = user.Comm
+	}
+	return teardown.InUse(by, name)
+}
+
+// belowDriven reports whether a browser that a program drives has started a process.
+func (x *index) belowDriven(p *process) bool {
+	for a := range x.line(p) {
+		if a.Browser == teardown.Driven {
+			return true
+		}
+	}
+	return false
+}
+
+// inside are the processes whose connections to a process of a session say nothing.
+func (x *index) inside(p *process, id string) []int {
+	pids := []int{x.h.Self}
+	for _, s := range x.table.Below([]int{p.PID}, nil) {
+		pids = append(pids, s.PID)
+	}
+	for i := range x.h.Procs {
+		if m := &x.h.Procs[i]; m.Mark == id && m.UID == p.UID {
+			pids = append(pids, m.PID)
+		}
+	}
+	if l := x.leafOf(p.UID, id); l != nil {
+		pids = append(pids, l.PIDs...)
+	}
+	if s := x.stored(p.UID, id); s != nil {
+		pids = append(pids, s.Gateway.PID, s.Parent.PID)
+	}
+	if g, err := proc.ParseGlobalID(p.Gateway); err == nil {
+		pids = append(pids, g.PID)
+	}
+	return pids
+}
+
+// stored is the record of a user's session; nil if there is none.
+func (x *index) stored(uid int, id string) *storedSession {
+	i := slices.IndexFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id && s.Owner == uid })
+	if i < 0 || id == "" {
+		return nil
+	}
+	return &x.h.Sessions[i]
+}
+
+// keepsNothing reports whether nothing of a user's session is kept (--keep-nothing, of run or of this pass).
+func (x *index) keepsNothing(uid int, id string) bool {
+	s := x.stored(uid, id)
+	return x.nothing || s != nil && s.KeepNothing
+}
+
+// keepPeoples keeps what belongs to people of those that have the mark of a dead session, or that its record names.
+func (x *index) keepPeoples() {
+	keep := func(p *process, id string) {
+		if !x.isSupervised(p.UID, id) && !x.kept[p.PID] && x.peoples(p, id) != "" {
+			x.keepTree(p, x.kept)
+		}
+	}
+	for i := range x.h.Procs {
+		if p := &x.h.Procs[i]; p.Mark != "" && !p.Service {
+			keep(p, p.Mark)
+		}
+	}
+	for i := range x.h.Sessions {
+		s := &x.h.Sessions[i]
+		for _, k := range s.Kept {
+			if p := x.byPID[k.PID]; p != nil && isPeoples(p, s) {
+				keep(p, s.ID)
+			}
+		}
+	}
+}
+
+// isPeoples reports whether the record of a session names a process as one that was kept because it belongs to people.
+func isPeoples(p *process, s *storedSession) bool {
+	return p.UID == s.Owner && slices.ContainsFunc(s.Kept, func(k session.Fate) bool {
+		return k.ID == p.ID && teardown.IsPeoples(strings.TrimPrefix(k.What, session.Kept))
+	})
+}
+
+// keepsPeoples reports whether something of a session is kept because it belongs to people.
+func (x *index) keepsPeoples(id string) bool {
+	for _, b := range x.belongings {
+		if b.session == id && b.why != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// people reports what is kept because it belongs to people. Below a living wrapper that one sees to it.
+func (x *index) people(r Rules) (out []Finding) {
+	for i := range x.h.Procs {
+		p := &x.h.Procs[i]
+		b := x.belongings[p.ID]
+		if b.why == "" || b.session == "" || r.Session != "" && r.Session != b.session || slices.Contains(r.Spare, b.session) || x.belowPeoples(p) || x.tethered(p) {
+			continue
+		}
+		f := Finding{
+			Class: classSuspect, Session: b.session, UID: p.UID, Top: p.ID, Command: session.Redact(p.Args), Gateway: gateway{State: proc.Unknown.String()},
+			Evidence: []string{session.Kept + b.why}, Advice: "it ends with the first pass that finds nobody connected; reap --kill --keep-nothing ends it now",
+		}
+		if b.why == teardown.BrowserReason {
+			f.Advice = "it is a person's: close its windows, or end it with reap --kill --keep-nothing"
+		}
+		if s := x.stored(p.UID, b.session); s != nil {
+			f.Name, f.Gateway = s.Name, x.gateway(s.Gateway)
+		}
+		for _, m := range x.table.Below([]int{p.PID}, nil) {
+			f.Members = append(f.Members, m.ID)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// belowPeoples reports whether a process is below another one that is reported.
+func (x *index) belowPeoples(p *process) bool {
+	for a := range x.line(p) {
+		if a != p && x.belongings[a.ID].why != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+package supervise
+
+import (
+	"fmt"
+	"strings"
+
+	"mcp-tether/internal/describe"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
+)
+
+// A session tells of each process that it has killed, kept or left, with its command. Who misses one finds out there who has ended it.
+
+// maxFates bounds how many processes of each kind are named.
+const maxFates = 20
+
+// look looks for the members. Of those that are about to be killed it reads the command lines, as far as they are to be named.
+func (t *tree) look() (end, kept []proc.Stat, err error) {
+	end, kept, err = t.members.Members()
+	if t.machine.State != teardown.Killing {
+		return end, kept, err
+	}
+	for _, p := range end {
+		if len(t.commands) == maxFates {
+			break
+		}
+		if _, known := t.commands[p.PID]; !known {
+			if t.commands == nil {
+				t.commands = map[int]session.Fate{}
+			}
+			t.commands[p.PID] = session.FateOf(p, t.members.Args(p), session.Killed)
+		}
+	}
+	return end, kept, err
+}
+
+// fates are those of the processes that were killed, kept and left. Of the kept ones those are named that no other one has started.
+func (t *tree) fates(r *remains) (all []session.Fate) {
+	left := map[int]bool{}
+	for _, v := range r.survivors {
+		left[v.PID] = true
+	}
+	for _, pid := range t.tally.killed {
+		if f, known := t.commands[pid]; known && !left[pid] {
+			all = append(all, f)
+		}
+	}
+	all = append(all, r.belongings...)
+	for _, v := range r.survivors[:min(len(r.survivors), maxFates)] {
+		f, known := t.commands[v.PID]
+		if !known {
+			f = session.FateOf(proc.Stat{ID: proc.ID{PID: v.PID}, Comm: v.Comm}, nil, "")
+		}
+		f.What = session.Left + v.Why
+		all = append(all, f)
+	}
+	return all
+}
+
+// belongings are the kept processes that no other kept one has started. people says that one is kept because it belongs to people, and
+// not because the server or the user has said so.
+func (t *tree) belongings(kept []proc.Stat) (all []session.Fate, people bool) {
+	for _, p := range teardown.Tops(kept) {
+		why := t.members.Reason(p)
+		people = people || teardown.IsPeoples(why)
+		if len(all) < maxFates {
+			all = append(all, session.FateOf(p, t.members.Args(p), session.Kept+why))
+		}
+	}
+	return all, people
+}
+
+// wordsOfKept say in a few words what was kept; "" for nothing.
+func wordsOfKept(kept []session.Fate) string {
+	if len(kept) == 0 {
+		return ""
+	}
+	f := &kept[0]
+	words := fmt.Sprintf("kept %d %s (%s)", f.PID, describe.Text(f.Command), describe.Text(strings.TrimPrefix(f.What, session.Kept)))
+	if more := len(kept) - 1; more > 0 {
+		words += fmt.Sprintf(" and %d more", more)
+	}
+	return words
+}
