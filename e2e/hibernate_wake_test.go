@@ -192,7 +192,7 @@ func TestHibernateStateless(t *testing.T) {
 
 // The session ends when its server has become another one and lacks what the client relies on. So the gateway starts a
 // fresh session. The call that woke the server is answered.
-// Seen to fail where the error is none of mcp.ErrChanged: the session goes on, and its client waits.
+// Seen to fail where that counts as a wake that may succeed later: the session goes on, and its client waits.
 func TestHibernateServerChanged(t *testing.T) {
 	t.Parallel()
 	s := greeted(t, setup{Flags: sleepy()}, "serve", "daemon")

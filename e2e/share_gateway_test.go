@@ -193,7 +193,7 @@ func TestShareCannot(t *testing.T) {
 		t.Parallel()
 		wantOwnServer(t, "", "is open to others", 0o777)
 	})
-	// Found out after the front has begun to read: seen to answer each message with an error.
+	// Found out after the front has begun to read: seen to answer each message with an error, and to have no guard.
 	t.Run("no inode", func(t *testing.T) {
 		testkit.Long(t)
 		testkit.Need(t, testkit.Namespaces)
@@ -212,12 +212,13 @@ func wantOwnServer(t *testing.T, before, why string, dir os.FileMode) {
 	noError(t, errors.Join(os.Mkdir(sessions, 0o700), os.Chmod(sessions, dir)))
 	// Limits of files bind the fixture's notes as well.
 	s.command = []string{"sh", "-c", "cat", s.Dir}
-	argv := slices.Concat([]string{tether, "run"}, s.flags, []string{"--"}, s.command)
+	argv := slices.Concat([]string{tether, "run", "--stdout-guard"}, s.flags, []string{"--"}, s.command)
 	cmd := exec.Command("sh", append([]string{"-c", before + ` "$@"`, "sh"}, argv...)...)
 	cmd.Dir = s.Dir
 	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.Runtime)
-	cmd.Stdin = strings.NewReader("as it is\n")
-	if o := finish(t, cmd); o.code != 0 || o.stdout != "as it is\n" || !strings.Contains(o.stderr, why) {
+	const message = `{"method":"as it is"}` + "\n"
+	cmd.Stdin = strings.NewReader(message + "no message\n")
+	if o := finish(t, cmd); o.code != 0 || o.stdout != message || !strings.Contains(o.stderr, "no message\n") || !strings.Contains(o.stderr, why) {
 		t.Errorf("%+v", o)
 	}
 	s.awaitNone()

@@ -220,7 +220,9 @@ func TestShareLongMessagesAreGivenBack(t *testing.T) {
 			t.Fatalf("%d: %d bytes, %+v", n, len(r.Result), r.Error)
 		}
 	}
-	testkit.Until(t, "the host is back to what it was", func() bool { return pss(t, s.host()) < before+1500 })
+	after := 0
+	defer func() { t.Logf("%d kB, and %d after it", before, after) }()
+	testkit.Until(t, "the host is back to what it was", func() bool { after = pss(t, s.host()); return after < before+1500 })
 	c.close()
 	s.end()
 }

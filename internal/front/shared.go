@@ -55,6 +55,9 @@ func (f *front) attach() (bool, error) {
 func (f *front) goAlone(why error) {
 	f.log.Warn().Err(why).Msg("this session has a server of its own")
 	f.o.Finder = nil
+	if err := f.relay.Stderr(f.o.Guard, f.o.KeepStderr); err != nil {
+		f.log.Warn().Err(err).Msg("the server's standard error is not kept")
+	}
 	f.openRecord()
 }
 

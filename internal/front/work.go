@@ -50,6 +50,18 @@ type tree struct {
 // errUnread says that processes of the tree cannot be read.
 var errUnread = errors.New("a process of it cannot be looked at")
 
+// root is the process below which the backend is: we, or the host of a shared server. It is 0 for a host that has ended.
+func (f *front) root() int {
+	if !f.back.attached {
+		return os.Getpid()
+	}
+	host := f.o.Finder.Host()
+	if f.reader.Life(host) != proc.Alive {
+		return 0
+	}
+	return host.PID
+}
+
 // tree lists what is below the front, or below the host of a shared server.
 func (f *front) tree() (t tree, err error) {
 	t.root = f.root()

@@ -41,3 +41,44 @@ const (
 	MetaTask         = "io.modelcontextprotocol/related-task"
 	TasksExtension   = "io.modelcontextprotocol/tasks"
 )
+
+// Rule is what a method means to who stands between client and server.
+type Rule struct {
+	// About names the member of params that it is about.
+	About string
+	// Keeps says that the server keeps what it was told.
+	Keeps bool
+	// List is the list that it asks for: "tools", "prompts", "resources" or "resources/templates".
+	List string
+	// Work says that a server might judge it by the client's roots.
+	Work bool
+}
+
+// RuleOf is the rule of a method. One that is not known is work, and may ask for a task.
+func RuleOf(method string) Rule {
+	switch method {
+	case MethodInitialize:
+		return Rule{Keeps: true}
+	case MethodSubscribe, MethodUnsubscribe:
+		return Rule{About: "uri", Keeps: true}
+	case MethodSetLevel:
+		return Rule{About: "level", Keeps: true}
+	case MethodPing, MethodDiscover, MethodListen:
+		return Rule{}
+	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		return Rule{List: method[:len(method)-len("/list")]}
+	case MethodTasksGet, MethodTasksResult, MethodTasksCancel, MethodTasksUpdate, MethodTaskStatus:
+		return Rule{About: AboutTask, Work: true}
+	case MethodCancelled:
+		return Rule{About: "requestId"}
+	case MethodProgress:
+		return Rule{About: "progressToken"}
+	}
+	return Rule{About: AboutNew, Work: true}
+}
+
+// AboutTask is Rule.About of what is about a task, AboutNew of what may begin one.
+const (
+	AboutTask = "taskId"
+	AboutNew  = "task"
+)

@@ -167,6 +167,17 @@ func Within(text []byte, object Span, path ...string) Span {
 	return object
 }
 
+// Pick finds members of an object by name, in one go; of several with one name the last. What is not there stays as it is.
+func Pick(text []byte, object Span, names []string, found []Span) {
+	for o := MembersOf(text, object); o.Next(); {
+		for i, name := range names {
+			if o.named(name) {
+				found[i] = o.Value
+			}
+		}
+	}
+}
+
 // EachElement calls take for each element of an array. What is no array has none.
 func EachElement(text []byte, array Span, take func(element Span)) {
 	if array.To == 0 || text[array.From] != '[' {

@@ -59,7 +59,7 @@ const (
 	pauseReading = 1 << 20
 	// mayBeAhead is how many bytes of one client may wait for the server before no more of them are read.
 	mayBeAhead = 128 << 10
-	// keptLine is how much memory is kept for the next message, in bytes.
+	// keptLine is how much memory is kept for the next message for long, in bytes.
 	keptLine = 256 << 10
 	// clientRead bounds one read from a client, in bytes.
 	clientRead = 64 << 10
@@ -179,8 +179,7 @@ func (h *host) lines(c *client) {
 	switch {
 	case int64(len(c.unread)) > h.longest:
 		h.refuse(c, fmt.Sprintf("a message of more than %d bytes", h.longest))
-	case len(c.unread) == 0 && cap(c.unread) > keptLine:
-		c.unread = nil
+	case cap(c.unread) > keptLine:
 		h.freeSoon()
 	}
 	if c.ahead > mayBeAhead { // Lines for the server alone touch nobody.

@@ -342,8 +342,7 @@ func (h *host) onTime(now time.Time) {
 		h.tell()
 	}
 	if isDue(h.freeAt) {
-		h.freeAt = time.Time{}
-		debug.FreeOSMemory()
+		h.freeMemory()
 	}
 	if !h.restartBy.IsZero() && (isDue(h.restartBy) || !h.mux.Calls()) {
 		h.restartBy = time.Time{}
@@ -542,8 +541,31 @@ func (h *host) part(v verdict) {
 // freePause is how long after a long message its memory is given back.
 const freePause = time.Second
 
-// freeSoon has the memory of a long message given back, once no more of them come.
-func (h *host) freeSoon() { h.freeAt = time.Now().Add(freePause) }
+// freeSoon has the memory of long messages given back. Until then the next one has it: what is made anew for each leaves pages
+// behind that the runtime does not give back.
+func (h *host) freeSoon() {
+	if h.freeAt.IsZero() {
+		h.freeAt = time.Now().Add(freePause)
+	}
+}
+
+// freeMemory gives it back, unless something still waits for its reader.
+func (h *host) freeMemory() {
+	h.freeAt = time.Time{}
+	if h.queued > 0 || h.server.size > 0 {
+		h.freeSoon()
+		return
+	}
+	for _, c := range h.clients {
+		if len(c.unread) == 0 {
+			c.unread = nil
+		}
+	}
+	if len(h.server.buf) == 0 {
+		h.server.buf = nil
+	}
+	debug.FreeOSMemory()
+}
 
 // count follows the number of clients.
 func (h *host) count(by int) {

@@ -260,8 +260,7 @@ func (h *host) serverLines() {
 		b = b[i+1:]
 	}
 	s.buf = s.buf[:copy(s.buf, b)]
-	if len(s.buf) == 0 && cap(s.buf) > 16*serverRead {
-		s.buf = nil
+	if cap(s.buf) > keptLine {
 		h.freeSoon()
 	}
 	if int64(len(s.buf)) > h.longest {

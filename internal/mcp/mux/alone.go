@@ -47,7 +47,7 @@ func (m *Mux) answersItself(c *client, r request, k *call) bool {
 		return false
 	}
 	if k.method == mcp.MethodPing && m.handshake.phase == phaseDone { // It only asks whether there is a server.
-		m.toClient(c, resultLine(k.id))
+		m.toClient(c, mcp.PingReply(k.id))
 		return true
 	}
 	return m.server.away && len(m.held) == m.dropped && m.tellPublished(c, r, k)

@@ -178,3 +178,20 @@ func TestAloneBusy(t *testing.T) {
 		t.Errorf("to begin with: %q", why)
 	}
 }
+
+// A server that takes too long is known by what it has not answered.
+func TestAloneLacks(t *testing.T) {
+	f := loner(t)
+	f.greeted()
+	f.from(1, subscribe("subscribe", "file:///a")+"\n")
+	f.server(`{"id":1,"result":{}}` + "\n")
+	f.ServerGone("")
+	f.ServerStarted()
+	if why := f.Lacks(); why != "it did not answer the handshake" {
+		t.Error(why)
+	}
+	f.server(strings.Replace(welcome, `"id":1`, `"id":0`, 1) + "\n")
+	if why := f.Lacks(); why != "it did not answer resources/subscribe" {
+		t.Error(why)
+	}
+}

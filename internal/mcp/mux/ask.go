@@ -35,7 +35,7 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 		return
 	}
 	if msg.Method == mcp.MethodPing {
-		m.replyToServer(resultLine(id))
+		m.replyToServer(mcp.PingReply(id))
 		return
 	}
 	c, why := m.clientFor(msg)
@@ -96,7 +96,7 @@ func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 		}
 		return nil, unknown
 	}
-	if target(msg.Method) == "taskId" {
+	if mcp.RuleOf(msg.Method).About == mcp.AboutTask {
 		if c := m.tasks.ofClients[kept{clientTask, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "params", "taskId"))}]; c != nil {
 			return c, ""
 		}

@@ -112,8 +112,8 @@ func shelfKey(r request, k *call) string {
 
 // noteRequest notes what must be known of a request when its answer comes.
 func (m *Mux) noteRequest(r request, k *call) {
-	if kind, first := listOf(r); first && m.Alone {
-		k.list = kind
+	if m.Alone && r.isFirst() {
+		k.list = k.rule.List
 	}
 	if m.Load != nil {
 		k.shelf = shelfKey(r, k)
@@ -124,7 +124,7 @@ func (m *Mux) noteRequest(r request, k *call) {
 func (m *Mux) noteAnswer(k *call, msg mcp.Message) {
 	m.server.used = m.server.used || k.method != mcp.MethodPing
 	switch {
-	case k.own && strings.HasSuffix(k.method, "/list"):
+	case k.own && k.rule.List != "":
 		m.listRead(k.target, msg)
 	case k.list != "":
 		m.learnList(k.list, msg, false)
@@ -199,9 +199,8 @@ func (m *Mux) tellPublished(c *client, r request, k *call) bool {
 		return false
 	}
 	h := &m.handshake
-	kind, first := listOf(r)
-	if first {
-		k.list = kind
+	if r.isFirst() {
+		k.list = k.rule.List
 	}
 	s := &m.shelves.greeted
 	switch greets := k.method == mcp.MethodInitialize; {

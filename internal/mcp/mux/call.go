@@ -22,6 +22,7 @@ type call struct {
 	// "" if it has none.
 	id, key, token string
 	method         string
+	rule           mcp.Rule
 	// target is the uri of a subscription or the id of a task.
 	target string
 	// level is the log level that the server gets by it, or that it names in _meta; 0: none.
@@ -49,30 +50,15 @@ type request struct {
 	token, version, level mcp.Span
 }
 
-// target names the member of params that a method is about.
-func target(method string) string {
-	switch method {
-	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
-		return "uri"
-	case mcp.MethodSetLevel:
-		return "level"
-	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate, mcp.MethodTaskStatus:
-		return "taskId"
-	case mcp.MethodCancelled:
-		return "requestId"
-	case mcp.MethodProgress:
-		return "progressToken"
-	}
-	return "task"
-}
-
 // parse finds what the mux must know or change.
 func parse(msg mcp.Message) request {
 	r := request{msg: msg, params: msg.Params}
-	r.meta, r.target = mcp.Within(msg.Raw, r.params, "_meta"), mcp.Within(msg.Raw, r.params, target(msg.Method))
-	r.token = mcp.Within(msg.Raw, r.meta, "progressToken")
-	r.version = mcp.Within(msg.Raw, r.meta, mcp.MetaVersion)
-	r.level = mcp.Within(msg.Raw, r.meta, mcp.MetaLogLevel)
+	var params [2]mcp.Span
+	mcp.Pick(msg.Raw, r.params, []string{"_meta", mcp.RuleOf(msg.Method).About}, params[:])
+	r.meta, r.target = params[0], params[1]
+	var meta [3]mcp.Span
+	mcp.Pick(msg.Raw, r.meta, []string{"progressToken", mcp.MetaVersion, mcp.MetaLogLevel}, meta[:])
+	r.token, r.version, r.level = meta[0], meta[1], meta[2]
 	return r
 }
 
@@ -82,7 +68,7 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	r := parse(msg)
 	switch {
 	case m.Alone:
-		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method})
+		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)})
 	case msg.ID == mcp.IDNull:
 		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null")
 	case c.open >= m.limits.Open:
@@ -92,18 +78,18 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
 		m.refuse(c, id, codeInternal, "too much waits for the server")
 	default:
-		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method})
+		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)})
 	}
 }
 
 // ask sorts a request by what must be done about it.
 func (m *Mux) ask(c *client, r request, k *call) {
 	k.modern = mcp.TextOf(r.msg.Raw, r.version) != ""
-	if !m.Alone && k.method == mcp.MethodInitialize && c.hasBegun() {
+	if k.method == mcp.MethodInitialize && c.hasBegun() && !m.Alone {
 		m.refuse(c, k.id, codeInvalid, "this client has begun its handshake already")
 		return
 	}
-	if why := m.mixes(r, k); why != "" && !m.Alone {
+	if why := m.mixes(r, k); why != "" {
 		m.refuse(c, k.id, codeInvalid, why)
 		return
 	}
@@ -219,7 +205,7 @@ func (m *Mux) sendNow(k *call, line []byte) {
 	k.sent = true
 	if k.client != nil {
 		m.noteKnown(k.client)
-		m.roots.working = m.roots.working || isWork(k.method)
+		m.roots.working = m.roots.working || k.rule.Work
 	}
 	switch k.method {
 	case mcp.MethodInitialize:
@@ -232,7 +218,7 @@ func (m *Mux) sendNow(k *call, line []byte) {
 			m.logs.sent = k.level
 		}
 	}
-	out := Out{To: Server, Line: line, Ordered: k.client == nil || k.changesState()}
+	out := Out{To: Server, Line: line, Ordered: k.client == nil || k.rule.Keeps}
 	if k.client != nil {
 		out.From = k.client.id
 	}
@@ -389,7 +375,7 @@ func (m *Mux) refuse(c *client, id string, code int, message string) {
 // keeps is not cancelled (subscriptions, the log level), nor is initialize, which must not be: its answer still comes.
 func (m *Mux) cancel(c *client, r request) {
 	k := c.calls[mcp.IDOf(r.msg.Raw, r.target)]
-	if k == nil || k.method == mcp.MethodInitialize || k.changesState() && !m.Alone {
+	if k == nil || k.method == mcp.MethodInitialize || k.rule.Keeps && !m.Alone {
 		m.tellAlone(c, r.msg)
 		return
 	}
@@ -407,16 +393,10 @@ func (m *Mux) cancel(c *client, r request) {
 	m.repeated(k)
 }
 
-// changesState reports whether the answer changes what is known of the server, even if no client waits for it.
-func (k *call) changesState() bool {
-	return k.method == mcp.MethodSubscribe || k.method == mcp.MethodUnsubscribe || k.method == mcp.MethodSetLevel ||
-		k.method == mcp.MethodInitialize
-}
-
 // staysOn reports whether a call goes on when its client has left: what the server was sent after it counts on it, or it is a
 // handshake under way.
 func (k *call) staysOn() bool {
-	return k.changesState() && (k.sent || k.method != mcp.MethodInitialize)
+	return k.rule.Keeps && (k.sent || k.method != mcp.MethodInitialize)
 }
 
 // abandonCalls ends the calls of a client that has left.
@@ -464,7 +444,7 @@ func byNumber(calls []*call) {
 
 // askOwn sends a request of the mux's own.
 func (m *Mux) askOwn(method, target string, params string) *call {
-	k := &call{own: true, method: method, target: target}
+	k := &call{own: true, method: method, rule: mcp.RuleOf(method), target: target}
 	m.open(k)
 	m.send(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params))
 	return k

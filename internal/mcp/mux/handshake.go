@@ -53,6 +53,7 @@ func (m *Mux) Closed() bool {
 func (m *Mux) mixes(r request, k *call) string {
 	h := &m.handshake
 	switch {
+	case m.Alone:
 	case k.method != mcp.MethodInitialize:
 		if k.modern && k.method != mcp.MethodDiscover && h.params != nil {
 			return "this server has begun with a handshake, and this request needs none"

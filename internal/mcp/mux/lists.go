@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strings"
 
 	"mcp-tether/internal/mcp"
@@ -22,13 +21,9 @@ func changedMethod(kind string) string {
 	return "notifications/" + kind + "/list_changed"
 }
 
-// listOf is the list whose first page a request asks for, "" if it does not. first is false for another page.
-func listOf(r request) (kind string, first bool) {
-	kind, ok := strings.CutSuffix(r.msg.Method, "/list")
-	if !ok || !slices.Contains(kinds(), kind) {
-		return "", false
-	}
-	return kind, mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.params, "cursor")) == ""
+// isFirst reports whether a request asks for the first page of a list.
+func (r *request) isFirst() bool {
+	return mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.params, "cursor")) == ""
 }
 
 // mayChange reports whether the client knows that a list may change.

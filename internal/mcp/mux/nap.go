@@ -89,7 +89,7 @@ func (t *tasks) busy() string {
 // Works reports whether the server has an open request of a client that may have begun work.
 func (m *Mux) Works() bool {
 	for _, k := range m.calls {
-		if k.client != nil && k.sent && isWork(k.method) {
+		if k.client != nil && k.sent && k.rule.Work {
 			return true
 		}
 	}

@@ -25,7 +25,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 			m.tell(c, r)
 		}
 	default:
-		if k := (call{method: msg.Method}); !k.changesState() && target(msg.Method) != "taskId" {
+		if rule := mcp.RuleOf(msg.Method); !rule.Keeps && rule.About != mcp.AboutTask {
 			m.tell(c, r)
 		}
 	}

@@ -17,16 +17,6 @@ type roots struct {
 	RootsState
 }
 
-// isWork reports whether a server might judge a request by the roots.
-func isWork(method string) bool {
-	switch method {
-	case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe, mcp.MethodDiscover,
-		mcp.MethodListen, "tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		return false
-	}
-	return true
-}
-
 // ask takes a server's question.
 func (r *roots) ask() {
 	r.asked = true

@@ -115,7 +115,7 @@ func (m *Mux) ServerStarted() []Out {
 		return m.out
 	}
 	m.server.stage = greeting
-	k := &call{own: true, method: mcp.MethodInitialize}
+	k := &call{own: true, method: mcp.MethodInitialize, rule: mcp.RuleOf(mcp.MethodInitialize)}
 	if m.Alone {
 		k.sid, _ = mcp.NormalID([]byte(h.id))
 		m.open(k)
@@ -135,7 +135,7 @@ func (m *Mux) repeat(k *call, line []byte) {
 
 // askAgain asks for something in words of our own.
 func (m *Mux) askAgain(method, target, params string) {
-	k := &call{own: true, method: method, target: target}
+	k := &call{own: true, method: method, rule: mcp.RuleOf(method), target: target}
 	m.open(k)
 	m.repeat(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params))
 }

@@ -59,7 +59,7 @@ func (t *tasks) reporting(n int64) *task {
 // mayTask reports whether a request may be answered with a task. In 2025-11-25 the request asks for one; where tasks
 // are an extension, it says that the client knows them.
 func (m *Mux) mayTask(r request) bool {
-	if r.target.To > 0 && target(r.msg.Method) == "task" {
+	if r.target.To > 0 && mcp.RuleOf(r.msg.Method).About == mcp.AboutNew {
 		return true
 	}
 	if r.version.To == 0 {
@@ -77,7 +77,7 @@ func (m *Mux) taskNews(k *call, msg mcp.Message) {
 	case k.method == mcp.MethodTasksResult, k.method == mcp.MethodTasksCancel && !msg.IsError:
 		m.tasks.status(k.target, statusCompleted)
 		m.tasks.fetched(k.target)
-	case target(k.method) == "taskId" && !msg.IsError:
+	case k.rule.About == mcp.AboutTask && !msg.IsError:
 		m.tasks.status(k.target, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "status")))
 	}
 }

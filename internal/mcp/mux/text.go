@@ -37,5 +37,3 @@ func inOrder(a, b mcp.Edit) (first, second mcp.Edit) {
 func errorLine(id string, code int, message string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`+"\n", id, code, mcp.Quote(message))
 }
-
-func resultLine(id string) []byte { return mcp.PingReply(id) }

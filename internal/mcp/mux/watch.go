@@ -19,7 +19,7 @@ func (m *Mux) subscribe(c *client, r request, k *call) {
 		c.uris[k.target] = k.n
 	} else if delete(c.uris, k.target); m.watched(k.target) {
 		m.close(k)
-		m.answer(k, resultLine(k.id))
+		m.answer(k, mcp.PingReply(k.id))
 		return
 	}
 	m.send(k, m.line(r, k, mcp.Edit{}))
