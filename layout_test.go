@@ -233,7 +233,6 @@ func byPath() map[string]string {
 		"internal/clients.openPath/unix.Open":       own + "; with O_PATH, to be looked at before it is opened",
 		"reap.Metrics/kernel.Replace":               own,
 		"internal/clients.put/kernel.Replace":       mine,
-		"reap.key/filepath.EvalSymlinks":            own + "; compared only",
 		"internal/clients.here/os.Lstat":            own,
 		"internal/clients.candidates/os.Stat":       own,
 		"internal/clients.PlaceOf/os.Stat":          own,

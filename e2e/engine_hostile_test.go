@@ -74,7 +74,6 @@ type leaving struct {
 
 func leavings() []leaving {
 	brief, long := []string{"--kill-timeout=1s"}, []string{"--kill-timeout=8s"}
-	stubborn := []string{"--container-grace=5s", "--kill-timeout=5s"}
 	return []leaving{
 		// What may be left is said, and the record stays for reap.
 		{name: "gone", flags: brief, end: func(_ leaving, s *session, f *fakeEngine, _ string) {
@@ -89,9 +88,13 @@ func leavings() []leaving {
 		{name: "never answers a create", flags: brief, takes: answerSlowly, end: leaving.endUnanswered},
 		// The gate is shut, and the other container removed, before the engine answers. Then both are gone.
 		{name: "answers a create late", flags: long, takes: answerSlowly, end: leaving.endLate},
-		// A container that ignores its stop signal uses up its grace period, which is as long as the engine gets.
-		{name: "stubborn container", flags: stubborn, takes: stubbornBox, end: func(_ leaving, s *session, _ *fakeEngine, _ string) { s.end() }},
-		{name: "stubborn container, supervisor killed", flags: stubborn, takes: stubbornBox, end: func(_ leaving, s *session, _ *fakeEngine, _ string) {
+		// A container that ignores its stop signal uses up its grace period, and is killed.
+		{name: "stubborn container", flags: long, end: func(_ leaving, s *session, f *fakeEngine, _ string) {
+			f.beStubborn()
+			s.end()
+		}},
+		{name: "stubborn container, supervisor killed", flags: long, end: func(_ leaving, s *session, f *fakeEngine, _ string) {
+			f.beStubborn()
 			s.ok(syscall.Kill(s.Supervisor(), syscall.SIGKILL))
 			s.Gone()
 		}},
@@ -128,21 +131,13 @@ func answerSlowly(l leaving, _ http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// stubbornBox answers for a container that runs and ignores its stop signal.
-func stubbornBox(_ leaving, w http.ResponseWriter, r *http.Request) bool {
-	_, of, _ := strings.Cut(r.URL.Path, "/containers/")
-	id, what, _ := strings.Cut(of, "/")
-	switch what {
-	case "json":
-		_, _ = io.WriteString(w, `{"Id":"`+id+`","State":{"Status":"running","Running":true}}`)
-	case "kill":
-		w.WriteHeader(http.StatusNoContent)
-	case "wait":
-		<-r.Context().Done()
-	default:
-		return false
+// beStubborn has the containers run and ignore their stop signal.
+func (f *fakeEngine) beStubborn() {
+	f.Lock()
+	defer f.Unlock()
+	for _, x := range f.Have {
+		x.Running, x.Ignores = true, true
 	}
-	return true
 }
 
 // askSlowly asks for a container, and returns when the engine has heard of it.

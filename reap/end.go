@@ -177,7 +177,7 @@ func (f *Finding) tidy(g *teardown.Group) error {
 		return errors.Join(errs...)
 	}
 	if f.record != nil {
-		errs = append(errs, f.record.RemoveSocket(f.socket, f.Session))
+		errs = append(errs, f.leaveSocket(len(g.Kept) > 0))
 		if err := f.record.Remove(f.Session); !errors.Is(err, session.ErrHeld) {
 			errs = append(errs, err)
 		}

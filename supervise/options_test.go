@@ -10,7 +10,6 @@ func TestValidateDurations(t *testing.T) {
 	for d, valid := range map[time.Duration]bool{0: true, longestDuration: true, longestDuration + 1: false, 500_000 * time.Hour: false, -1: false} {
 		for _, set := range []func(*Options){
 			func(o *Options) { o.EOFGrace = d }, func(o *Options) { o.TermGrace = d }, func(o *Options) { o.KillTimeout = d },
-			func(o *Options) { o.ContainerGrace = d },
 		} {
 			o := Defaults()
 			set(&o)

@@ -36,14 +36,6 @@ func (c *common) openRecord() {
 	}
 }
 
-// directory is where the record is; nil where none can be kept.
-func (c *common) directory() *session.Directory {
-	if c.lease == nil {
-		return nil
-	}
-	return c.lease.Dir()
-}
-
 // state is what the record says of the session.
 func (s *Session) state() string {
 	if s.cause != session.NoCause {

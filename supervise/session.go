@@ -94,7 +94,7 @@ func (s *Session) pollOnce() {
 		case stdin:
 			s.request(teardown.StdinClosed, session.CauseStdin)
 		case clients:
-			s.tree.serveEngine()
+			s.serveEngine()
 		default:
 			s.request(teardown.OwnerGone, causeOf(src))
 		}

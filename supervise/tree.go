@@ -227,7 +227,7 @@ func (t *tree) close() remains {
 			return members
 		})
 	}
-	r.removed = t.closeEngine(t.engine)
+	r.removed = t.closeEngine(len(r.kept) > 0)
 	r.unseen = len(r.survivors) == 0 && t.unseen()
 	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.Err != nil
 	if t.scope.Leaf != nil {
@@ -248,7 +248,6 @@ func (t *tree) unseen() bool {
 	if t.clear {
 		return false
 	}
-	// The removal of containers may have started and ended helpers.
 	left, _ := proc.Reap(func(int, unix.WaitStatus) {})
 	return left && !t.explained()
 }

@@ -183,7 +183,10 @@ func valuesOf(command, flag string) []string {
 	case "cgroup":
 		return []string{"auto", "off", "require"}
 	case "containers":
-		return []string{"auto", "all", "attached", "off"}
+		if command == "reap" {
+			return []string{"auto", "off"}
+		}
+		return []string{"auto", "all", "off"}
 	case "limits":
 		return []string{"try", "require"}
 	case "scope":

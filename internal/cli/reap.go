@@ -81,7 +81,7 @@ func reapCommand(as *role) *cli.Command {
 			&cli.StringFlag{Name: "forget", Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
 			&cli.StringFlag{Name: "engine", EnvVars: []string{engine.EnvURL},
 				Usage: "ask the container engine at `URL` instead of the docker command's"},
-			&cli.BoolFlag{Name: "no-containers", DisableDefaultText: true, Usage: "ask no container engine"},
+			&cli.StringFlag{Name: "containers", Value: "auto", Usage: "containers of dead sessions: `WHICH` auto (all, where an engine is in sight) or off"},
 			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger than `DURATION`"},
 			&cli.IntFlag{Name: "surplus", Value: surplusOver, Usage: "report more than `N` servers of one kind under one gateway"},
 			&cli.DurationFlag{Name: "dwell", Value: 10 * time.Second, Usage: "`DURATION` for which a server must have been dropped by its living gateway before it is ended"},
@@ -117,11 +117,14 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o := reap.Options{
 		Delegated: delegated, Timeout: c.Duration("timeout"),
 		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: c.Duration("dwell"), Runtime: runtimeDir(),
-		Reach: reap.Reach{Engine: c.String("engine"), None: c.Bool("no-containers"), Commandless: delegated},
+		Reach: reap.Reach{Engine: c.String("engine"), None: c.String("containers") == "off"},
 		Grace: teardown.Grace{Term: c.Duration("term-grace"), Kill: c.Duration("kill-timeout")},
 	}
 	if c.Args().Present() {
 		return o, usageError("reap takes no arguments, got " + c.Args().First())
+	}
+	if which := c.String("containers"); which != "auto" && which != "off" {
+		return o, usageError("--containers " + which + " is none of auto, off")
 	}
 	if o.Grace.Term < 0 || o.Grace.Kill < 0 || c.Duration("min-age") < 0 || c.Duration("dwell") < 0 || c.Duration("timeout") <= 0 || c.Int("surplus") < 1 {
 		return o, usageError("times must not be negative, --timeout and --surplus must be more than 0")
@@ -172,7 +175,7 @@ func unreadable(o *reap.Options) func(error) {
 }
 
 // passFlags are the flags that mean the same in the passes that root makes as other users.
-var passFlags = [...]string{"match", "session", "min-age", "surplus", "dwell", "term-grace", "kill-timeout"}
+var passFlags = [...]string{"containers", "match", "session", "min-age", "surplus", "dwell", "term-grace", "kill-timeout"}
 
 // userWords are the words with which root starts the same pass as another user; none for a user that is not root.
 func userWords(c *cli.Context, delegated bool) ([]string, error) {
@@ -180,7 +183,7 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 		return nil, nil
 	}
 	words := []string{"reap", "--json"}
-	for _, name := range []string{"kill", "unwrapped", "no-containers"} {
+	for _, name := range []string{"kill", "unwrapped"} {
 		if c.Bool(name) {
 			words = append(words, "--"+name)
 		}

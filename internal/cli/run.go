@@ -138,11 +138,9 @@ func runFlags() []cli.Flag {
 		&cli.StringFlag{Name: "scope", Value: "auto", EnvVars: []string{"MCP_TETHER_SCOPE"},
 			Usage: "ask systemd for a cgroup that can have limits: `WHEN` auto (the own one cannot) or off"},
 		&cli.StringFlag{Name: "containers", Value: "auto", EnvVars: []string{"MCP_TETHER_CONTAINERS"},
-			Usage: "end containers that the session created: `WHICH` auto (all, where an engine is in sight), all, attached or off"},
+			Usage: "end containers that the session created: `WHICH` auto (all, where an engine is in sight), all (and a warning where none is) or off"},
 		&cli.StringFlag{Name: "engine", EnvVars: []string{engine.EnvURL},
 			Usage: "container engine `URL` instead of the one the docker command would use"},
-		&cli.DurationFlag{Name: "container-grace", Value: d.ContainerGrace, EnvVars: []string{"MCP_TETHER_CONTAINER_GRACE"},
-			Usage: "`DURATION` from a container's stop signal to its removal"},
 		&cli.DurationFlag{Name: "hibernate", EnvVars: []string{argv.EnvHibernate},
 			Usage: "end the server after `DURATION` without a message or anything pending; the next message starts it again"},
 		&cli.BoolFlag{Name: "hibernate-anyway", DisableDefaultText: true, EnvVars: []string{"MCP_TETHER_HIBERNATE_ANYWAY"},
@@ -245,7 +243,6 @@ func options(c *cli.Context) (supervise.Options, error) {
 		History:     !c.Bool("no-history"),
 		Log:         eventlog.Options{File: c.String("log-file")},
 	}
-	o.ContainerGrace = c.Duration("container-grace")
 	if o.GoneGrace = supervise.Defaults().GoneGrace; c.IsSet("term-grace") {
 		o.GoneGrace = o.TermGrace
 	}

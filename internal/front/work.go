@@ -3,7 +3,6 @@ package front
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"strconv"
 	"time"
@@ -170,7 +169,7 @@ func (f *front) outside(t *tree) (why string) {
 		why = strayed(r.Cgroup, t.known)
 	}
 	if why == "" {
-		why = f.contained(dir, r)
+		why = f.contained(r)
 	}
 	return why
 }
@@ -221,7 +220,7 @@ const askTime = time.Second
 const asking = "the engine is asked for its containers"
 
 // contained says which container of the session runs. The answer of the engine is for the next look.
-func (f *front) contained(dir *session.Directory, r *session.Record) (why string) {
+func (f *front) contained(r *session.Record) (why string) {
 	s := &f.back.seen
 	if answer := s.answer; answer != nil {
 		s.answer = nil
@@ -232,41 +231,40 @@ func (f *front) contained(dir *session.Directory, r *session.Record) (why string
 			return "the container engine does not answer"
 		}
 	}
-	notes, err := dir.Notes(r.ID)
-	if err != nil || len(notes) == 0 {
-		return words(err)
+	if !r.EngineUsed {
+		return ""
 	}
 	answer, met := make(chan string, 1), s.met
 	s.answer = answer
-	go func() { answer <- running(r, notes, met) }()
+	go func() { answer <- running(r, met) }()
 	return asking
 }
 
 // running asks the engine which container runs. One that a client feeds, and that was there before the server was met, is the
 // server itself.
-func running(r *session.Record, notes []engine.Note, met time.Time) (why string) {
-	at, err := engine.EndpointAt(r.Engine, r.EngineContext, r.EnginePodman)
-	if err != nil || at.Helper() != "" {
-		return "it has made containers in an engine that is not asked"
+func running(r *session.Record, met time.Time) (why string) {
+	at, err := engine.EndpointAt(r.Engine)
+	if err != nil {
+		return err.Error()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	client := engine.Client{Dial: func() (net.Conn, error) { return at.Dial(askTime, nil) }}
-	var made engine.Ledger
-	for i := range notes {
-		made.Add(notes[i])
+	client := engine.Client{Dial: at.Dial}
+	all, err := client.Labelled(ctx, r.ID)
+	if err != nil {
+		return err.Error()
 	}
-	for _, o := range made.Objects() {
-		if o.Kind != engine.Container {
+	for _, c := range all {
+		if c.Kind != engine.Container || !c.Running() || c.IsKept() {
 			continue
 		}
-		c, err := client.Inspect(ctx, o.ID)
-		switch {
-		case errors.Is(err, engine.ErrNotFound):
-		case err != nil:
-			return err.Error()
-		case c.Running && !c.IsKept() && !(c.Interactive && o.At.Before(met)):
+		asked, _ := time.Parse(time.RFC3339Nano, c.Labels[engine.LabelCreated])
+		fed, err := client.Interactive(ctx, c.ID)
+		if err == nil && !(fed && asked.Before(met)) {
 			return "container " + c.Name + " runs"
+		}
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return err.Error()
 		}
 	}
 	return ""

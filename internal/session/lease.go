@@ -108,7 +108,7 @@ func (l *Lease) Dir() *Directory { return l.dir }
 // everything else went: what has no record is never looked at again.
 func (l *Lease) Remove() error {
 	defer unix.Close(l.fd)
-	for _, s := range []suffix{journalSuffix, nextNotes, socketSuffix, nextSuffix, recordSuffix, lockSuffix} {
+	for _, s := range []suffix{socketSuffix, nextSuffix, recordSuffix, lockSuffix} {
 		if err := l.dir.at.Unlink(file(l.id, s)); err != nil {
 			return err
 		}
