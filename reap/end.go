@@ -90,6 +90,9 @@ func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
 // group is what package teardown is to end.
 func group(f *Finding) *teardown.Group {
 	g := &teardown.Group{Seeds: f.Members, UID: f.UID, Keep: f.keep, Mark: session.EnvID, Session: f.Session, Inherited: f.inherited}
+	if f.stored != nil {
+		g.Began = f.stored.Started
+	}
 	if f.anyUser {
 		g.UID = -1
 	}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
@@ -58,12 +59,12 @@ func newIndex(h *machine) *index {
 			x.noteAdoption(up, p)
 		}
 	}
-	patterns := map[owned][]string{}
+	patterns, began := map[owned][]string{}, map[owned]time.Time{}
 	for _, s := range h.Sessions {
 		if s.Held || !s.Lease {
 			x.supervised[owned{s.Owner, s.ID}] = true
 		}
-		patterns[owned{s.Owner, s.ID}] = s.Keep
+		patterns[owned{s.Owner, s.ID}], began[owned{s.Owner, s.ID}] = s.Keep, s.Started
 		x.keeping[s.ID] = x.keeping[s.ID] || s.Unread != nil
 	}
 	for a := range x.line(x.byPID[h.Self]) {
@@ -71,7 +72,8 @@ func newIndex(h *machine) *index {
 	}
 	for i := range h.Procs {
 		p := &h.Procs[i]
-		if p.Keep || teardown.KeptBy(patterns[owned{p.UID, p.Session}], p.Comm, p.Args) {
+		of := owned{p.UID, p.Session}
+		if p.Keep || teardown.KeptBy(patterns[of], p.Comm, p.Args) || teardown.HoldsOlder(p.Comm, p.Args, began[of]) {
 			x.keepTree(p, x.kept)
 		}
 		x.keeping[p.Session] = x.keeping[p.Session] || p.Keeps

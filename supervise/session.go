@@ -136,7 +136,7 @@ func (s *Session) request(ev teardown.Event, why session.Cause) {
 func (s *Session) newTree() *tree {
 	t := &tree{common: &s.common}
 	t.machine.Grace = s.opts.grace()
-	t.scope.Root, t.scope.Keep, t.scope.Helpers = os.Getpid(), s.opts.Keep, t.helpers
+	t.scope.Root, t.scope.Keep, t.scope.Helpers, t.scope.Began = os.Getpid(), s.opts.Keep, t.helpers, s.started
 	t.scope.Cleanup = s.opts.KillTimeout / 2
 	if s.hand.page == nil {
 		t.scope.Foreign = s.foreign

@@ -28,6 +28,8 @@ type Group struct {
 	UID int
 	// Keep are the patterns of processes to leave alone, with all that they started.
 	Keep []string
+	// Began is when the session began, zero if that is not known.
+	Began time.Time
 	// Survivors and Kept are the outcome.
 	Survivors []Survivor
 	Kept      []proc.Stat
@@ -425,7 +427,7 @@ func (gr *Group) keptAbove(t snapshot, s proc.Stat, group map[int]bool) bool {
 func (gr *Group) keeps(s proc.Stat) bool {
 	keep, judged := gr.spare[s.ID]
 	if !judged {
-		keep = gr.batch.keeps(s, gr.Keep)
+		keep = gr.batch.keeps(s, gr.Keep, gr.Began)
 		if keep || gr.batch.unread == nil {
 			gr.spare[s.ID] = keep
 		}

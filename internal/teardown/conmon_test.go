@@ -70,3 +70,33 @@ func TestBatchLetsConmonCleanUp(t *testing.T) {
 		})
 	}
 }
+
+// A container that is older than the session is not the session's. What is executed in it is.
+func TestHoldsOlder(t *testing.T) {
+	dir := t.TempDir() + "/c1"
+	if err := os.MkdirAll(dir+"/userdata/e1", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	conmon := func(bundle string) []string {
+		return []string{"/usr/bin/conmon", "--api-version", "1", "-b", bundle, "-n", "mine"}
+	}
+	after, before := time.Now().Add(time.Minute), time.Now().Add(-time.Minute)
+	for name, c := range map[string]struct {
+		comm  string
+		args  []string
+		began time.Time
+		want  bool
+	}{
+		"older":           {"conmon", conmon(dir + "/userdata"), after, true},
+		"younger":         {"conmon", conmon(dir + "/userdata"), before, false},
+		"executed":        {"conmon", conmon(dir + "/userdata/e1"), after, false},
+		"another program": {"node", conmon(dir + "/userdata"), after, false},
+		"not there":       {"conmon", conmon(dir + "/none/userdata"), after, false},
+		"no bundle":       {"conmon", []string{"conmon", "-b"}, after, false},
+		"no session":      {"conmon", conmon(dir + "/userdata"), time.Time{}, false},
+	} {
+		if got := HoldsOlder(c.comm, c.args, c.began); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package teardown
 
 import (
 	"os"
+	"time"
 
 	"mcp-tether/internal/proc"
 )
@@ -28,9 +29,15 @@ func (i *inspector) hasEnv(p proc.Stat, assignment string) bool {
 }
 
 // keeps reports whether a process is to be kept: one of the patterns matches it, or it is our user's and has KeepMark in its
-// environment.
-func (i *inspector) keeps(p proc.Stat, patterns []string) bool {
-	return i.matches(p, patterns) || i.hasEnv(p, KeepMark) && i.isOwn(p)
+// environment, or it holds a container that is older than the session.
+func (i *inspector) keeps(p proc.Stat, patterns []string, began time.Time) bool {
+	return i.matches(p, patterns) || i.hasEnv(p, KeepMark) && i.isOwn(p) || p.Comm == "conmon" && i.holdsOlder(p, began)
+}
+
+func (i *inspector) holdsOlder(p proc.Stat, began time.Time) bool {
+	args, err := i.reader.Args(p)
+	i.note(err)
+	return HoldsOlder(p.Comm, args, began)
 }
 
 // isOwn reports whether the environment of a process is our user's word. That of a set-user-ID program is its caller's.

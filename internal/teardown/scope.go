@@ -31,6 +31,8 @@ type Scope struct {
 	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
+	// Began is when the session began: it has not made a container that is older.
+	Began time.Time
 	// Cleanup is how long conmon may clean up after its container, once the others are killed; at most MaxCleanup.
 	Cleanup time.Duration
 
@@ -164,7 +166,7 @@ func (s *Scope) keeps(p proc.Stat) bool {
 	if s.kept[p.ID] {
 		return true
 	}
-	if !s.inspector.keeps(p, s.Keep) {
+	if !s.inspector.keeps(p, s.Keep, s.Began) {
 		return false
 	}
 	s.remember(p.ID)
