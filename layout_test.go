@@ -239,7 +239,6 @@ func byPath() map[string]string {
 		"internal/clients.readFile/os.OpenFile":     own + ", or the machine's; without waiting for a writer",
 		"reap.Metrics/kernel.Replace":               own,
 		"internal/clients.Replace/kernel.Replace":   mine,
-		"reap.key/filepath.EvalSymlinks":            own + "; compared only",
 		"internal/clients.found/filepath.Glob":      own,
 		"internal/clients.found/os.Lstat":           own,
 		"internal/clients.patterns/os.Stat":         own,

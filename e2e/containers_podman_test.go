@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"mcp-tether/internal/testkit"
@@ -57,6 +58,7 @@ mkdir -p /run/lock
 printf '[engine]\nnetwork_backend = "cni"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n' >/run/podman.conf
 export CONTAINERS_CONF=/run/podman.conf HOME=/run
 tar -C "$1" -c fixture | podman import -c 'ENTRYPOINT ["/fixture"]' - boxed:1 >/dev/null 2>&1
+eval "${BEFORE-}"
 out=$2; shift 2
 "$@" || :
 podman ps --all --format '{{.Names}} {{.Status}}' >"$out"`
@@ -77,6 +79,29 @@ func TestPodmanWithoutASocket(t *testing.T) {
 	wantExit(t, s.Wait(), "exit 0")
 	s.WaitDead()
 	if got := string(readFile(t, left)); got != "" {
+		t.Errorf("left is %q", got)
+	}
+}
+
+// A box that the user has made before goes on after a session that has started it, as those of toolbox and distrobox do. What
+// the session has made does not.
+func TestPodmanSparesAnOlderContainer(t *testing.T) {
+	testkit.Long(t)
+	testkit.Lacks(t, testkit.Podman, !(os.Geteuid() == 0 && has("podman")), "root and podman")
+	t.Parallel()
+	const box = "--network none --ulimit nofile=256:256 --ulimit nproc=4096:4096 boxed:1 boxed ignore-eof ignore-term"
+	s := startGateway(t).newSession()
+	left := filepath.Join(s.Dir, "left")
+	server := "podman start mine && podman run -d --name own " + box + " && echo '\"ready\"' && exec cat"
+	argv := s.Wrap(quick(), "/bin/sh", "-c", server)
+	s.Spawn(setup{Bare: true, Env: []string{"BEFORE=podman create --name mine " + box}},
+		append([]string{lookPath(t, "unshare"), "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-c", alonePodman, "sh", filepath.Dir(fixture), left}, argv...)...)
+	for line := ""; !strings.Contains(line, `"ready"`); {
+		line = s.Read()
+	}
+	s.closeStdin()
+	wantExit(t, s.Wait(), "exit 0")
+	if got := string(readFile(t, left)); !strings.Contains(got, "mine Up ") || strings.Contains(got, "own Up ") {
 		t.Errorf("left is %q", got)
 	}
 }

@@ -92,7 +92,7 @@ func (e *engine) reapRounds(t *testing.T) {
 func (e *engine) listDead(t *testing.T) {
 	mark := e.mark(t)
 	s := boxedDead(t, e, mark, 0)
-	for _, args := range [][]string{nil, {"--kill", "--no-containers"}} {
+	for _, args := range [][]string{nil, {"--kill", "--containers=off"}} {
 		r := e.sweeper().reap(t, 1, args...)
 		if left := e.marked(t, mark); len(left) != 4 {
 			t.Fatalf("%q: containers: %v, want four", args, left)

@@ -272,29 +272,6 @@ func (e *engine) volumes(t *testing.T) []string {
 	return out
 }
 
-// The classic builder makes a container for each step, without a label of ours, and leaves the container of a step that
-// fails.
-func TestBuildThatFailsLeavesNoContainer(t *testing.T) {
-	e := engineFor(t)
-	s, host := proxied(t, setup{Env: []string{"DOCKER_HOST=" + e.host}})
-	word := "nonsense-" + e.mark(t) // other packages use the engine at the same time
-	for _, h := range []string{host, e.host} {
-		cmd := e.command("build", "--network=none", "-t", "none:none", "-")
-		cmd.Env = append(cmd.Env, "DOCKER_HOST="+h, "DOCKER_BUILDKIT=0")
-		cmd.Stdin = strings.NewReader(fmt.Sprintf("FROM %s\nRUN [\"/fixture\", \"tool\", %q]\n", e.image(t), word))
-		if o := finish(t, cmd); o.code == 0 || !strings.Contains(o.stdout+o.stderr, "non-zero code") {
-			t.Fatalf("the build says %+v", o)
-		}
-		left := slices.DeleteFunc(e.marked(t, ""), func(b box) bool { return !strings.Contains(b.Command, word) })
-		e.remove(t, left...)
-		// The control: without us, one stays.
-		if want := map[bool]int{true: 1}[h == e.host]; len(left) != want {
-			t.Errorf("by way of %s %v are left, want %d", h, left, want)
-		}
-	}
-	s.end()
-}
-
 // A server in a container that is given the engine's own socket gets the session's. What it creates ends with the session.
 // Podman does not tell whether it sees the session's socket. There the log warns, and what the server creates stays, as
 // it does without us.

@@ -17,10 +17,10 @@ func TestReapSaysWhatItLookedAt(t *testing.T) {
 	ok(t, err)
 	defer r.Close()
 	dir := t.TempDir()
-	y := openTTY(t, []string{"HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}, w, tether, "reap", "--no-containers", "--session", "0123456789abcdef")
+	y := openTTY(t, []string{"HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}, w, tether, "reap", "--containers=off", "--session", "0123456789abcdef")
 	y.expect("nothing found in ")
 	_ = y.cmd.Wait()
-	if o := operator.run(t, "reap", "--no-containers", "--session", "0123456789abcdef"); o.stdout != "" || o.stderr != "" {
+	if o := operator.run(t, "reap", "--containers=off", "--session", "0123456789abcdef"); o.stdout != "" || o.stderr != "" {
 		t.Errorf("off a terminal: %+v", o)
 	}
 }

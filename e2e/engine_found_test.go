@@ -61,22 +61,16 @@ func inContext(t *testing.T, f *fakeEngine, flags ...string) (*session, dockerCo
 	return s, c
 }
 
-// A server has its session's socket for each engine that can be found, and what it makes there ends with the session. An
-// engine that is elsewhere is asked over tcp, or by docker's own command. What tells its clients of TLS is not for ours.
+// A server has its session's socket for each engine that can be found, and what it makes there ends with the session.
 func TestEngineThatIsFound(t *testing.T) {
 	t.Parallel()
 	for name, over := range map[string]func(*testing.T, *fakeEngine) []string{
 		"socket":  func(_ *testing.T, f *fakeEngine) []string { return []string{"DOCKER_HOST=" + f.host} },
 		"context": func(t *testing.T, f *fakeEngine) []string { return newDockerConfig(t, f.host).env() },
 		"tcp":     overTCP,
-		"tls":     overTLS,
-		"ssh":     overSSH,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name == "tls" || name == "ssh" {
-				needDockerClient(t) // which knows the way there
-			}
 			f := newFake(t, nil)
 			s, host := proxied(t, setup{Env: over(t, f)})
 			clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
@@ -108,6 +102,8 @@ func TestEngineThatIsNotFound(t *testing.T) {
 		{"no socket", "unix://" + filepath.Join(t.TempDir(), "none"), "", cannot, cannot},
 		{"no such scheme", "gopher://127.0.0.1", "", "", not},
 		{"no such context", "", "nonsense", "", not},
+		{"by ssh", "ssh://somebody@nowhere", "", "", not},
+		{"by name", "tcp://nowhere.invalid:2375", "", "", not},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sample(t, 3)

@@ -64,7 +64,6 @@ func (s *session) warned(words string) bool {
 // clients are tests of its own (internal/engine/proxy).
 type leaving struct {
 	name  string
-	flags []string
 	takes func(leaving, http.ResponseWriter, *http.Request) bool
 	// end ends the session, and expects what is right.
 	end func(leaving, *session, *fakeEngine, string)
@@ -73,7 +72,6 @@ type leaving struct {
 }
 
 func leavings() []leaving {
-	stubborn := []string{"--container-grace=5s"}
 	return []leaving{
 		// What may be left is said, and the record stays for reap.
 		{name: "gone", end: func(_ leaving, s *session, f *fakeEngine, _ string) {
@@ -88,9 +86,13 @@ func leavings() []leaving {
 		{name: "never answers a create", takes: answerSlowly, end: leaving.endUnanswered},
 		// The gate is shut, and the other container removed, before the engine answers. Then both are gone.
 		{name: "answers a create late", takes: answerSlowly, end: leaving.endLate},
-		// A container that ignores its stop signal uses up its grace period, which is as long as the engine gets.
-		{name: "stubborn container", flags: stubborn, takes: stubbornBox, end: func(_ leaving, s *session, _ *fakeEngine, _ string) { s.end() }},
-		{name: "stubborn container, supervisor killed", flags: stubborn, takes: stubbornBox, end: func(_ leaving, s *session, _ *fakeEngine, _ string) {
+		// A container that ignores its stop signal uses up its grace period, and is killed.
+		{name: "stubborn container", end: func(_ leaving, s *session, f *fakeEngine, _ string) {
+			f.beStubborn()
+			s.end()
+		}},
+		{name: "stubborn container, supervisor killed", end: func(_ leaving, s *session, f *fakeEngine, _ string) {
+			f.beStubborn()
 			s.ok(syscall.Kill(s.Supervisor(), syscall.SIGKILL))
 			s.Gone()
 		}},
@@ -106,7 +108,7 @@ func TestEngineAtTheEnd(t *testing.T) {
 			t.Parallel()
 			l.asked, l.release = make(chan struct{}), make(chan struct{})
 			f := newFake(t, func(w http.ResponseWriter, r *http.Request) bool { return l.takes != nil && l.takes(l, w, r) })
-			s, host := proxied(t, setup{Flags: l.flags, Env: []string{"DOCKER_HOST=" + f.host}})
+			s, host := proxied(t, setup{Env: []string{"DOCKER_HOST=" + f.host}})
 			clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
 			if left := f.Left(); len(left) != 1 || left[0].Labels["mcp-tether.session"] != s.ID() {
 				t.Fatalf("there is %+v, want one container of the session", left)
@@ -127,21 +129,13 @@ func answerSlowly(l leaving, _ http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// stubbornBox answers for a container that runs and ignores its stop signal.
-func stubbornBox(_ leaving, w http.ResponseWriter, r *http.Request) bool {
-	_, of, _ := strings.Cut(r.URL.Path, "/containers/")
-	id, what, _ := strings.Cut(of, "/")
-	switch what {
-	case "json":
-		_, _ = io.WriteString(w, `{"Id":"`+id+`","State":{"Status":"running","Running":true}}`)
-	case "kill":
-		w.WriteHeader(http.StatusNoContent)
-	case "wait":
-		<-r.Context().Done()
-	default:
-		return false
+// beStubborn has the containers run and ignore their stop signal.
+func (f *fakeEngine) beStubborn() {
+	f.Lock()
+	defer f.Unlock()
+	for _, x := range f.Have {
+		x.Running, x.Ignores = true, true
 	}
-	return true
 }
 
 // askSlowly asks for a container, and returns when the engine has heard of it.

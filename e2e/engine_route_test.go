@@ -361,16 +361,3 @@ func (l lines) head() string {
 		}
 	}
 }
-
-// answer is an answer with a Content-Length, or without a body.
-func (l lines) answer(method string) string {
-	head := l.head()
-	found := regexp.MustCompile(`\r\nContent-Length: (\d+)\r\n`).FindStringSubmatch(head)
-	if found == nil || method == "HEAD" {
-		return head
-	}
-	size, _ := strconv.Atoi(found[1])
-	body := make([]byte, size)
-	_, _ = io.ReadFull(l, body)
-	return head + string(body)
-}

@@ -269,8 +269,7 @@ func TestReapAndHungFileSystem(t *testing.T) {
 		},
 		"engine in a record": func() (caller, func()) {
 			victim := startInnocent(t, 0)
-			forge(t, 0, "/run/mcp-tether", func(p *page) { p.ID, p.Engine = "00000000000000aa", "unix://"+gone+"/e.sock" }, victim.pid)
-			put(t, 0, "/run/mcp-tether/00000000000000aa.containers", []byte(`{"op":"created","kind":"container","id":"`+strings.Repeat("a", 64)+`"}`+"\n"))
+			forge(t, 0, "/run/mcp-tether", func(p *page) { p.ID, p.Engine, p.EngineUsed = "00000000000000aa", "unix://"+gone+"/e.sock", true }, victim.pid)
 			return operator, func() {
 				if o := operator.run(t, "reap", "--forget=00000000000000aa"); o.code != 0 {
 					t.Errorf("forget: exit code %d, %s", o.code, o.stderr)
@@ -279,7 +278,7 @@ func TestReapAndHungFileSystem(t *testing.T) {
 		},
 		"another user's engine": func() (caller, func()) {
 			victim := startInnocent(t, mallory)
-			forge(t, mallory, malloryDir, func(p *page) { p.Engine = "unix://" + gone + "/e.sock" }, victim.pid)
+			forge(t, mallory, malloryDir, func(p *page) { p.Engine, p.EngineUsed = "unix://"+gone+"/e.sock", true }, victim.pid)
 			return operator, func() { _ = os.RemoveAll(malloryDir) }
 		},
 	} {
@@ -326,7 +325,7 @@ func TestReapAndHungHistory(t *testing.T) {
 	outgrow(t)
 	forge(t, 0, "/run/mcp-tether", nil, leftover.pid)
 	c := caller{env: []string{"HOME=/nonexistent", "XDG_STATE_HOME=" + gone}}
-	if o := c.run(t, "reap", "--kill", "--no-containers", "--timeout=3s"); o.code != 0 || !strings.Contains(o.stdout, "ended") {
+	if o := c.run(t, "reap", "--kill", "--containers=off", "--timeout=3s"); o.code != 0 || !strings.Contains(o.stdout, "ended") {
 		t.Errorf("exit code %d: %s%s", o.code, o.stdout, o.stderr)
 	}
 	if leftover.answers() == nil {

@@ -193,8 +193,7 @@ func TestReapEngineOfAnotherUser(t *testing.T) {
 			}
 		}()
 		victim := startInnocent(t, mallory)
-		forge(t, mallory, malloryDir, func(p *page) { p.Engine = "unix://" + c.socket }, victim.pid)
-		put(t, mallory, filepath.Join(malloryDir, anID+".containers"), []byte(`{"op":"created","kind":"container","id":"`+strings.Repeat("a", 64)+`"}`+"\n"))
+		forge(t, mallory, malloryDir, func(p *page) { p.Engine, p.EngineUsed = "unix://"+c.socket, true }, victim.pid)
 		operator.run(t, "reap", "--kill")
 		_ = l.Close()
 		asked := false

@@ -36,6 +36,7 @@ type page struct {
 	Cgroup     string    `json:"cgroup,omitempty"`
 	Name       string    `json:"name,omitempty"`
 	Engine     string    `json:"engine,omitempty"`
+	EngineUsed bool      `json:"engine_used,omitempty"`
 	Socket     string    `json:"socket,omitempty"`
 	Keep       []string  `json:"keep,omitempty"`
 }

@@ -1,15 +1,14 @@
 package reap
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/session"
 )
 
 // knownEngine is a container engine, and what it has.
@@ -17,80 +16,79 @@ type knownEngine struct {
 	engine.Endpoint
 	// Client is for further questions, which the rules never ask.
 	Client engine.Client
-	// Have are its containers, pods and networks. Err says why they are not known.
-	Have []engine.Info
+	// Have are its containers, pods and networks with a session's label. Err says why they are not known.
+	Have []engine.Object
 	Err  error
-	// ImageLabels is asked only about the images of candidates.
-	ImageLabels engine.ImageLabels
 }
 
-func found(e *knownEngine, i *engine.Info, why string) describe.Container {
-	return describe.Container{Engine: e.URL, Kind: i.Kind, ID: i.ID, Name: i.Name, Image: i.Image, State: i.State, Why: why, Result: "listed"}
+func found(e *knownEngine, o *engine.Object, why string) describe.Container {
+	return describe.Container{Engine: e.URL, Kind: o.Kind, ID: o.ID, Name: o.Name, Image: o.Image, State: o.State, Why: why, Result: "listed"}
 }
 
-// ending is what a finding has to end in an engine.
+// ending is what a finding has to end in an engine. The engine is asked again until nothing is left, and for what it may
+// still be creating for a session that was killed.
 type ending struct {
 	engine *knownEngine
-	// claim is that of our own record. Its End asks the engine again until nothing is left, and waits for what the session
-	// had asked for when it was killed. nil to end the targets and nothing else.
-	claim   *engine.Claim
-	targets []engine.Target
+	owner  engine.Owner
+}
+
+// of are the objects with the label of a session.
+func (e *knownEngine) of(session string) (all []*engine.Object) {
+	for i := range e.Have {
+		if e.Have[i].Labels[engine.LabelSession] == session {
+			all = append(all, &e.Have[i])
+		}
+	}
+	return all
 }
 
 // claim adds the containers of a dead recorded session to its finding.
 func (x *index) claim(f *Finding, s *storedSession) {
 	e := s.At
-	asked := e != nil && e.Err == nil
-	// What is torn lacks some lines. What cannot be read otherwise may lack all of them.
-	lacks := s.Torn != nil && (!asked || !errors.Is(s.Torn, session.ErrTorn))
-	if lacks || !asked && !s.Ledger.Empty() {
-		f.explainLeft(s)
-	}
-	if !asked {
+	if e == nil {
 		return
 	}
-	c := engine.Claim{Session: s.ID, Ledger: s.Ledger.Clone(), TrustIDs: s.Owner == x.h.UID}
-	mine, doubtful := c.Targets(e.Have, e.ImageLabels)
-	f.ending = &ending{engine: e}
-	for _, t := range mine {
-		if x.reported[t.ID] || !x.endable(&t, &c) {
-			// Take it off the ledger, whichever of the two proofs it rests on. The end asks again: a label is no proof then.
-			c.Complete = true
-			c.Ledger.Add(engine.Note{Op: engine.OpRemoved, ID: t.ID})
-			c.Ledger.Add(engine.Note{Op: engine.OpRefused, Request: t.Labels[engine.LabelRequest]})
-			continue
-		}
-		x.add(f, e, t)
+	if e.Err != nil {
+		f.explainLeft(s)
+		return
 	}
-	for _, t := range f.ending.targets {
-		if c.Complete {
-			c.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: t.Kind, ID: t.ID, Request: t.Labels[engine.LabelRequest]})
-		}
+	all := e.of(s.ID)
+	if !slices.ContainsFunc(all, func(o *engine.Object) bool { return !x.endable(o) }) {
+		f.ending = &ending{e, engine.Owner{Session: s.ID}}
 	}
-	if c.TrustIDs {
-		f.ending.claim = &c
-	}
+	x.sort(f, e, s.ID, all)
 	if len(f.Containers) > 0 {
 		f.Evidence = append(f.Evidence, count(f.Containers)+" of it left in engine "+e.URL)
 	}
-	x.doubtful(e, s.ID, doubtful)
+}
+
+// sort adds what is proven to be a dead session's to its finding, if that may end it, and reports the rest.
+func (x *index) sort(f *Finding, e *knownEngine, id string, all []*engine.Object) {
+	var doubtful []doubt
+	for _, o := range all {
+		owns, why := engine.Owner{Session: id}.Owns(o)
+		switch {
+		case x.reported[o.ID]:
+		case owns && f.ending != nil:
+			x.reported[o.ID] = true
+			f.Containers = append(f.Containers, found(e, o, why))
+			f.bear(o)
+		case why != "":
+			if _, lives := x.life(o.Labels); owns {
+				why = lives
+			}
+			doubtful = append(doubtful, doubt{o, why})
+		}
+	}
+	x.doubtful(e, id, notProven, doubtful)
 }
 
 // explainLeft says why containers of a dead recorded session may be left: then its record stays.
 func (f *Finding) explainLeft(s *storedSession) {
-	why := s.Torn
-	if s.At == nil {
-		why = errNoEngine
-	} else if s.At.Err != nil {
-		why = fmt.Errorf("engine %s: %w", s.At.URL, s.At.Err)
-	}
-	f.unseen = "containers of it may be left: " + why.Error()
+	f.unseen = fmt.Sprintf("containers of it may be left: engine %s: %v", s.At.URL, s.At.Err)
 	f.Evidence = append(f.Evidence, f.unseen)
 	f.Advice = "the record stays until they can be looked for; if that cannot be: mcp-tether reap --forget " + s.ID
 }
-
-// errNoEngine says that a session's journal is there without its record.
-var errNoEngine = errors.New("its engine is not known: give its URL (--engine)")
 
 // count says how many of each kind there are: "2 containers, 1 network".
 func count(all []describe.Container) string {
@@ -113,36 +111,38 @@ func count(all []describe.Container) string {
 	return strings.Join(out, ", ")
 }
 
-// endable reports whether a target of a record may be ended. What a wrapper further down has labelled belongs to that
-// wrapper as long as it lives. It has lost its gateway, and ends its own containers. Another user's record does not say
-// whose a container is, so there the label itself must prove that its session is dead. A directory of records may be
-// shared with another machine.
-func (x *index) endable(t *engine.Target, c *engine.Claim) bool {
-	life, _ := x.life(t.Labels)
-	if !c.TrustIDs {
-		return life == proc.Dead
-	}
-	machine := t.Labels[engine.LabelMachine]
+// endable reports whether what carries the label of a recorded session may be ended. A directory of records may be shared with
+// another machine.
+func (x *index) endable(o *engine.Object) bool {
+	life, _ := x.life(o.Labels)
+	machine := o.Labels[engine.LabelMachine]
 	elsewhere := machine != "" && x.h.Machine != "" && machine != x.h.Machine
 	return life != proc.Alive && !elsewhere
 }
 
-// add makes a target a part of a finding.
-func (x *index) add(f *Finding, e *knownEngine, t engine.Target) {
-	x.reported[t.ID] = true
-	f.Containers = append(f.Containers, found(e, &t.Info, t.Why))
-	f.bear(&t.Info)
-	f.ending.targets = append(f.ending.targets, t)
+// doubt is an object that seems to be a dead session's, and what is missing from the proof.
+type doubt struct {
+	*engine.Object
+	why string
 }
 
-// doubtful reports objects that seem to be a dead session's but are not proven to be. Most are containers of an image
-// that was committed from one of the session's containers, and so carries its labels.
-func (x *index) doubtful(e *knownEngine, id string, all []engine.Target) {
-	f := Finding{Class: classSuspect, Session: id, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}}
-	f.Advice = "not proven: look at it, and remove it by hand if no session needs it"
-	for _, t := range all {
-		if !x.reported[t.ID] {
-			x.suspect(&f, e, &t.Info, t.Why)
+// What is to be done about a doubt.
+const (
+	notProven     = "not proven: look at it, and remove it by hand if no session needs it"
+	foreignAdvice = "its session may live elsewhere: run mcp-tether reap there, or remove it by hand if you know better"
+)
+
+// doubtful reports what seems to be a dead session's. Most are containers of an image that was committed from one of the
+// session's containers, and so carries its labels.
+func (x *index) doubtful(e *knownEngine, id, advice string, all []doubt) {
+	f := Finding{Class: classSuspect, Session: id, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}, Advice: advice}
+	for _, d := range all {
+		x.reported[d.ID] = true
+		f.Containers = append(f.Containers, found(e, d.Object, d.why))
+		f.nameAfter(d.Object)
+		f.bear(d.Object)
+		if !slices.Contains(f.Evidence, d.why) {
+			f.Evidence = append(f.Evidence, d.why)
 		}
 	}
 	if len(f.Containers) > 0 {
@@ -150,34 +150,20 @@ func (x *index) doubtful(e *knownEngine, id string, all []engine.Target) {
 	}
 }
 
-// suspect adds an object to a finding that is only reported.
-func (x *index) suspect(f *Finding, e *knownEngine, i *engine.Info, why string) {
-	x.reported[i.ID] = true
-	f.Containers = append(f.Containers, found(e, i, why))
-	f.nameAfter(i)
-	f.bear(i)
-	for _, have := range f.Evidence {
-		if have == why {
-			return
-		}
-	}
-	f.Evidence = append(f.Evidence, why)
-}
-
 // nameAfter names a finding after its first container.
-func (f *Finding) nameAfter(i *engine.Info) {
+func (f *Finding) nameAfter(o *engine.Object) {
 	if f.Name == "" {
-		f.Name = i.Name
+		f.Name = o.Name
 	}
-	if len(f.Command) == 0 && i.Image != "" {
-		f.Command = []string{i.Image}
+	if len(f.Command) == 0 && o.Image != "" {
+		f.Command = []string{o.Image}
 	}
 }
 
 // bear makes a finding at least as old as an object of it.
-func (f *Finding) bear(i *engine.Info) {
-	if f.born.IsZero() || i.Created.Before(f.born) {
-		f.born = i.Created
+func (f *Finding) bear(o *engine.Object) {
+	if f.born.IsZero() || o.Created.Before(f.born) {
+		f.born = o.Created
 	}
 }
 
@@ -185,20 +171,14 @@ func (f *Finding) bear(i *engine.Info) {
 func (x *index) labelled(r Rules) []Finding {
 	var out []Finding
 	for _, e := range x.h.Engines {
-		bySession := map[string][]engine.Info{}
-		var order []string
-		for _, i := range e.Have {
-			id := i.Labels[engine.LabelSession]
-			if id == "" || i.IsKept() || x.reported[i.ID] || r.Session != "" && r.Session != id {
+		seen := map[string]bool{}
+		for i := range e.Have {
+			id := e.Have[i].Labels[engine.LabelSession]
+			if id == "" || seen[id] || r.Session != "" && r.Session != id {
 				continue
 			}
-			if bySession[id] == nil {
-				order = append(order, id)
-			}
-			bySession[id] = append(bySession[id], i)
-		}
-		for _, id := range order {
-			if f, ok := x.labelledSession(e, id, bySession[id]); ok {
+			seen[id] = true
+			if f, ok := x.labelledSession(e, id); ok {
 				out = append(out, f)
 			}
 		}
@@ -206,48 +186,41 @@ func (x *index) labelled(r Rules) []Finding {
 	return out
 }
 
-// labelledSession judges what carries the label of one session.
-func (x *index) labelledSession(e *knownEngine, id string, all []engine.Info) (Finding, bool) {
-	f := Finding{Class: classContainer, Session: id, UID: x.h.UID, ending: &ending{engine: e}}
-	odd := Finding{Class: classSuspect, Session: id, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}, Advice: foreignAdvice}
-	var dead []engine.Info
-	for _, i := range all {
-		life, why := x.life(i.Labels)
-		switch {
-		case life == proc.Alive || x.newborn(i.Labels):
-		case life == proc.Dead:
-			dead = append(dead, i)
-		default:
-			x.suspect(&odd, e, &i, why)
+// labelledSession judges what carries the label of one session. If the labels disagree, nothing is proven.
+func (x *index) labelledSession(e *knownEngine, id string) (Finding, bool) {
+	f := Finding{Class: classContainer, Session: id, UID: x.h.UID}
+	all := slices.DeleteFunc(e.of(id), func(o *engine.Object) bool { return o.IsKept() || x.reported[o.ID] })
+	var unknown []doubt
+	for _, o := range all {
+		switch life, why := x.life(o.Labels); {
+		case life == proc.Alive || x.newborn(o.Labels):
+			return f, false
+		case life != proc.Dead:
+			unknown = append(unknown, doubt{o, why})
 		}
 	}
-	if len(odd.Containers) > 0 {
-		x.suspects = append(x.suspects, odd)
+	if len(unknown) > 0 {
+		x.doubtful(e, id, foreignAdvice, unknown)
+	} else {
+		f.ending = &ending{e, engine.Owner{Session: id}}
 	}
-	if len(dead) == 0 {
+	x.sort(&f, e, id, all)
+	if len(f.Containers) == 0 {
 		return f, false
 	}
-	mine, doubtful := (engine.Claim{Session: id}).Targets(dead, e.ImageLabels)
-	for _, t := range mine {
-		x.add(&f, e, t)
-		f.nameAfter(&t.Info)
+	for _, o := range all {
+		f.nameAfter(o)
 	}
-	x.doubtful(e, id, doubtful)
-	if len(mine) == 0 {
-		return f, false
-	}
-	f.Gateway = x.labelledGateway(mine[0].Labels)
-	_, why := x.life(mine[0].Labels)
+	f.Gateway = x.labelledGateway(all[0].Labels)
+	_, why := x.life(all[0].Labels)
 	f.Evidence = []string{"its label names session " + id + ", which no supervisor looks after", why}
 	return f, true
 }
 
-const foreignAdvice = "its session may live elsewhere: run mcp-tether reap there, or remove it by hand if you know better"
-
-// newborn reports whether a create was asked for after the pass began, or at a time that cannot be read.
+// newborn reports whether a create was asked for after the pass began.
 func (x *index) newborn(labels map[string]string) bool {
 	at, err := time.Parse(time.RFC3339Nano, labels[engine.LabelCreated])
-	return err != nil || !at.Before(x.h.Began)
+	return err == nil && !at.Before(x.h.Began)
 }
 
 // life reports whether the session that a container's labels name lives, and why that is thought. Only identities of

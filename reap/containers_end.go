@@ -7,6 +7,7 @@ import (
 
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/engine"
+	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
 )
 
@@ -41,18 +42,11 @@ var errNotTried = errors.New("the time was up before its turn")
 // endContainers ends the containers of one finding and notes what became of each.
 func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 	e := f.ending
-	var results []engine.Result
-	// What the claim has not met is gone, if the claim was seen through.
-	missed := engine.Result{Err: errNotTried}
-	switch {
-	case e.claim != nil && (len(e.targets) > 0 || !e.claim.Ledger.Empty()):
-		var err error
-		if results, err = e.claim.End(ctx, e.engine.Client, grace.Term); err != nil {
-			f.unseen = err.Error()
-		}
-		missed.Done = err == nil && ctx.Err() == nil
-	case len(e.targets) > 0:
-		results = engine.EndTargets(ctx, e.engine.Client, e.targets, grace.Term)
+	results, err := engine.Remove(ctx, e.engine.Client, e.owner, grace.Term)
+	// What was not met is gone, if all was seen through.
+	missed := engine.Result{}
+	if err != nil && !errors.Is(err, engine.ErrUnproven) {
+		f.unseen, missed.Err = err.Error(), errNotTried
 	}
 	outcome := make(map[string]*engine.Result, len(results))
 	for i := range results {
@@ -70,7 +64,7 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 	// These were being created during the scan.
 	for i := range results {
 		if r := &results[i]; outcome[r.ID] != nil {
-			c := found(e.engine, &r.Info, r.Why)
+			c := found(e.engine, &r.Object, r.Why)
 			f.outcome(&c, r)
 			f.Containers = append(f.Containers, c)
 		}
@@ -79,14 +73,21 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 
 // outcome notes what became of one container.
 func (f *Finding) outcome(c *describe.Container, r *engine.Result) {
-	switch {
-	case !r.Done && r.Err != nil:
+	if r.Err != nil {
 		c.Result = resultSurvived
 		f.Survivors = append(f.Survivors, c.Title()+": "+r.Err.Error())
-	case !r.Done:
-		c.Result = resultSurvived
-		f.Survivors = append(f.Survivors, c.Title())
-	default:
-		c.Result = "removed"
+		return
 	}
+	c.Result = "removed"
+}
+
+// leaveSocket removes what is left of the session's way to its engine. If processes are kept, a link to the engine takes its
+// place, as at the end of a session.
+func (f *Finding) leaveSocket(kept bool) error {
+	if kept && f.stored != nil {
+		if at, err := engine.EndpointAt(f.stored.Engine); err == nil && at.Socket != "" {
+			return session.LeaveLink(f.socket, f.Session, at.Socket)
+		}
+	}
+	return session.RemoveSocket(f.socket, f.Session)
 }

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/kernel"
-	"mcp-tether/internal/session"
 )
 
 // Bounds of what engines are asked.
@@ -25,31 +22,26 @@ const (
 
 // Why an engine was not asked.
 var (
-	errNoAnswer  = errors.New("it did not answer in time")
-	errNotAsked  = errors.New("not looked at (--no-containers)")
-	errNotSocket = errors.New("another user's record names it, and it is no unix socket")
-	errTooMany   = errors.New("not looked at: too many engines")
+	errNoAnswer = errors.New("it did not answer in time")
+	errNotAsked = errors.New("not looked at (--containers off)")
+	errTooMany  = errors.New("not looked at: too many engines")
 )
 
 // engineListing asks engines for their containers while the rest of the machine is read.
 type engineListing struct {
 	h     *machine
 	reach Reach
-	// first is the engine of the docker command, nil when there is none in sight.
-	first *knownEngine
-	byKey map[string]*knownEngine
-	err   error // of resolving the first
-	// slow says that the path of an engine did not answer.
-	slow bool
-	wait sync.WaitGroup
-	ctx  context.Context
-	stop context.CancelFunc
+	byURL map[string]*knownEngine
+	err   error // of finding the engine of the docker command
+	wait  sync.WaitGroup
+	ctx   context.Context
+	stop  context.CancelFunc
 }
 
 // newEngineListing begins with the one engine that is known before any record is read. Without one in sight it costs a few
 // stat calls.
 func newEngineListing(h *machine, reach Reach) *engineListing {
-	l := &engineListing{h: h, reach: reach, byKey: map[string]*knownEngine{}}
+	l := &engineListing{h: h, reach: reach, byURL: map[string]*knownEngine{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	if reach.None || reach.Recorded {
 		return l
@@ -63,25 +55,24 @@ func newEngineListing(h *machine, reach Reach) *engineListing {
 		l.err = fmt.Errorf("containers are not looked at: the settings of docker: %w", errNoAnswer)
 		return l
 	}
-	if err != nil {
+	switch {
+	case err == nil && ok:
+		l.add(at)
+	case err != nil && (reach.Engine != "" || !errors.Is(err, engine.ErrElsewhere)): // else no session has a proxy there
 		l.err = fmt.Errorf("containers are not looked at: %w", err)
-	}
-	if ok && err == nil && (at.Helper() == "" || !reach.Commandless) {
-		l.first = l.add(at)
 	}
 	return l
 }
 
 func (l *engineListing) close() { l.stop() }
 
-// add asks an engine, once.
+// add asks an engine, once. One of two names is asked twice, and what it has is reported once.
 func (l *engineListing) add(at engine.Endpoint) *knownEngine {
-	k := l.key(at)
-	if e := l.byKey[k]; e != nil {
+	if e := l.byURL[at.URL]; e != nil {
 		return e
 	}
 	e := &knownEngine{Endpoint: at}
-	l.byKey[k] = e
+	l.byURL[at.URL] = e
 	l.h.Engines = append(l.h.Engines, e)
 	switch {
 	case l.reach.None:
@@ -91,12 +82,7 @@ func (l *engineListing) add(at engine.Endpoint) *knownEngine {
 		e.Err = errTooMany
 		return e
 	}
-	e.Client = engine.Client{Dial: func() (net.Conn, error) { return at.Dial(engineTimeout, nil) }}
-	e.ImageLabels = func(id string) (map[string]string, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), engineTimeout)
-		defer cancel()
-		return e.Client.ImageLabels(ctx, id)
-	}
+	e.Client = engine.Client{Dial: at.Dial}
 	l.wait.Go(func() { e.listInTime(l.ctx) })
 	return e
 }
@@ -111,85 +97,27 @@ func (e *knownEngine) listInTime(ctx context.Context) {
 	e.Err = errNoAnswer
 }
 
-// key is the same for two ways to name one engine. After a path that did not answer, paths are taken as they are.
-func (l *engineListing) key(at engine.Endpoint) string {
-	if at.Socket == "" {
-		k := at.URL + "\x00" + at.Context
-		if at.Podman {
-			k += "\x00podman"
-		}
-		return k
-	}
-	var (
-		socket string
-		err    error
-	)
-	if l.slow || !kernel.InTime(fileTimeout, func() { socket, err = filepath.EvalSymlinks(at.Socket) }) {
-		l.slow = true
-		return "unix://" + at.Socket
-	}
-	if err != nil {
-		return "unix://" + at.Socket
-	}
-	return "unix://" + socket
-}
-
-// list reads what the engine has.
+// list reads what the engine has of sessions.
 func (e *knownEngine) list(parent context.Context) {
 	ctx, cancel := context.WithTimeout(parent, engineTimeout)
 	defer cancel()
-	for i, ask := range []func(context.Context) ([]engine.Info, error){e.Client.Containers, e.Client.Networks, e.Client.Pods} {
-		have, err := ask(ctx)
-		if i > 0 && errors.Is(err, engine.ErrForbidden) {
-			continue // a filter in front of the engine lets nothing of that kind pass
-		}
-		if err != nil {
-			e.Err = err
-			return
-		}
-		e.Have = append(e.Have, have...)
-	}
+	e.Have, e.Err = e.Client.Labelled(ctx, "")
 }
 
-// recorded asks the engines of dead sessions.
+// recorded asks the engines that dead sessions have used.
 func (l *engineListing) recorded() {
 	for i := range l.h.Sessions {
 		s := &l.h.Sessions[i]
-		if s.Held || !s.Lease {
+		if s.Held || !s.Lease || !s.EngineUsed {
 			continue
 		}
-		at, err := l.engineOf(s)
-		switch {
-		case err != nil:
-			s.At = &knownEngine{Endpoint: engine.Endpoint{URL: s.Record.Engine}, Err: err}
-		case at.URL != "":
+		at, err := engine.EndpointAt(s.Engine)
+		if err != nil {
+			s.At = &knownEngine{Endpoint: engine.Endpoint{URL: s.Engine}, Err: err}
+		} else {
 			s.At = l.add(at)
-		case !s.Ledger.Empty():
-			s.At = l.first
 		}
 	}
-}
-
-// engineOf is the engine of a dead session, without URL when it has none. That of a session within a session is the outer one's
-// proxy, which has most likely ended with it: then it was the docker command's.
-func (l *engineListing) engineOf(s *storedSession) (engine.Endpoint, error) {
-	if s.Record.Engine == "" {
-		return engine.Endpoint{}, nil
-	}
-	at, err := engine.EndpointAt(s.Record.Engine, s.EngineContext, s.EnginePodman)
-	if err == nil && l.first != nil && isProxySocket(at.Socket) && !isProxySocket(l.first.Socket) {
-		return l.first.Endpoint, nil
-	}
-	if err == nil && at.Socket == "" && s.Owner != l.h.UID {
-		err = errNotSocket
-	}
-	return at, err
-}
-
-// isProxySocket reports whether a path is that of a session's proxy.
-func isProxySocket(socket string) bool {
-	_, ok := session.SocketID(socket)
-	return ok
 }
 
 // finish waits for the answers.
@@ -207,13 +135,4 @@ func (l *engineListing) finish() {
 			l.h.Unknown = append(l.h.Unknown, fmt.Sprintf("containers of engine %s are not looked at: %v", e.URL, e.Err))
 		}
 	}
-}
-
-// readLedger reads what a session noted. Notes that cannot be read may name containers.
-func (s *storedSession) readLedger() {
-	notes, err := s.Dir.Notes(s.ID)
-	for _, n := range notes {
-		s.Ledger.Add(n)
-	}
-	s.Torn = err
 }

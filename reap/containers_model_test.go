@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,12 +14,10 @@ import (
 
 // crate is an object of the engine with its truth.
 type crate struct {
-	engine.Info
+	engine.Object
 	verdict verdict
 	gone    bool
 	role    string
-	// image are the labels of its image.
-	image map[string]string
 }
 
 const (
@@ -41,21 +38,18 @@ func (w *world) openEngines() {
 
 // closeEngines writes what a list of the engine holds.
 func (w *world) closeEngines() {
-	images := map[string]map[string]string{}
 	w.Shuffle(len(w.crates), func(i, j int) { w.crates[i], w.crates[j] = w.crates[j], w.crates[i] })
 	for _, c := range w.crates {
 		if c.gone {
 			continue
 		}
-		info := c.Info
-		info.Labels = maps.Clone(c.Labels)
-		if info.Kind == engine.Container {
-			info.Created = info.Created.Truncate(time.Second)
+		object := c.Object
+		object.Labels = maps.Clone(c.Labels)
+		if object.Kind == engine.Container {
+			object.Created = object.Created.Truncate(time.Second)
 		}
-		images[info.ImageID] = c.image
-		w.engine.Have = append(w.engine.Have, info)
+		w.engine.Have = append(w.engine.Have, object)
 	}
-	w.engine.ImageLabels = func(id string) (map[string]string, error) { return images[id], nil }
 }
 
 // crate adds an object to the engine; it takes the engine up to two seconds.
@@ -63,12 +57,9 @@ func (w *world) crate(kind engine.Kind, role string, labels map[string]string) *
 	w.tick += uint64(w.IntN(200))
 	c := &crate{role: role}
 	id := fmt.Sprintf("%016x%016x", w.Uint64(), w.Uint64())
-	c.Info = engine.Info{
+	c.Object = engine.Object{
 		Kind: kind, ID: id, Name: "n" + id[:6], Created: w.clock(w.tick), Labels: labels,
-		Running: w.chance(70), State: "running", Image: pick(w, boxed, "postgres:16", "sha256:"+id), ImageID: "sha256:" + id,
-	}
-	if !c.Running {
-		c.State = pick(w, "created", "exited")
+		State: pick(w, "running", "running", "created", "exited"), Image: pick(w, boxed, "postgres:16", "sha256:"+id),
 	}
 	w.crates = append(w.crates, c)
 	return c
@@ -78,7 +69,7 @@ func (w *world) crate(kind engine.Kind, role string, labels map[string]string) *
 func (w *world) labels(s *wrapped) map[string]string {
 	mark := func(a *actor) string { return proc.GlobalID{ID: a.ID, Host: here}.String() }
 	out := map[string]string{
-		engine.LabelSession: s.id, engine.LabelRequest: fmt.Sprintf("%016x", w.Uint64()), engine.LabelMachine: ourMachine,
+		engine.LabelSession: s.id, engine.LabelMachine: ourMachine,
 		engine.LabelGateway: mark(s.gateway), engine.LabelSupervisor: mark(s.sup),
 		engine.LabelCreated: w.clock(w.tick).Format(time.RFC3339Nano),
 	}
@@ -100,36 +91,24 @@ func (w *world) load(s *wrapped) {
 
 func (w *world) create(s *wrapped) {
 	labels, kind := w.labels(s), pick(w, engine.Container, engine.Container, engine.Container, engine.Network, engine.Pod)
-	request := labels[engine.LabelRequest]
-	s.notes = append(s.notes, engine.Note{Op: engine.OpCreate, Kind: kind, Request: request, At: w.clock(w.tick)})
+	if s.rec != nil {
+		s.rec.EngineUsed = true
+	}
 	if w.chance(5) {
 		return // killed before the engine was asked
 	}
 	c := w.crate(kind, "container of "+s.id, labels)
 	s.crates = append(s.crates, c)
-	noted := w.chance(85)
-	if noted {
-		s.notes = append(s.notes, engine.Note{Op: engine.OpCreated, Kind: kind, Request: request, ID: c.ID})
-	} // else killed before the answer
 	c.gone = w.chance(20)
-	if c.gone && w.chance(50) { // by a client of the session, else by another client
-		s.notes = append(s.notes, engine.Note{Op: engine.OpRemoved, Kind: kind, ID: c.ID})
-	}
-	// If the original was never noted and is gone, a clone could not be told from it.
-	if kind == engine.Container && (noted || !c.gone) && w.chance(20) {
+	if kind == engine.Container && w.chance(20) {
 		w.copies(c)
 	}
 }
 
 // copies: the user keeps what a container of a session held, or clones the container itself.
 func (w *world) copies(from *crate) {
-	if w.chance(50) {
-		committed := w.crate(engine.Container, "committed "+from.role, maps.Clone(from.Labels))
-		committed.image = maps.Clone(from.Labels)
-		return
-	}
-	w.tick += 700 // seven seconds later
-	w.crate(engine.Container, "cloned "+from.role, maps.Clone(from.Labels))
+	w.tick += 32 * proc.TicksPerSecond
+	w.crate(engine.Container, pick(w, "committed ", "cloned ")+from.role, maps.Clone(from.Labels))
 }
 
 // judgeCrates says what a dead session's containers deserve. The labels prove it to every user.
@@ -172,7 +151,7 @@ func (w *world) crossedContainers() {
 			role, from = "of nobody knows whom", proc.GlobalID{}
 		}
 		c := w.crate(engine.Container, role, map[string]string{
-			engine.LabelSession: fmt.Sprintf("%016x", w.Uint64()), engine.LabelRequest: fmt.Sprintf("%016x", w.Uint64()),
+			engine.LabelSession:    fmt.Sprintf("%016x", w.Uint64()),
 			engine.LabelSupervisor: from.String(), engine.LabelMachine: machine, engine.LabelCreated: at.Format(time.RFC3339Nano),
 		})
 		c.Created = at
@@ -186,18 +165,16 @@ func (w *world) oldContainers() {
 	uid := w.anyUID()
 	id := fmt.Sprintf("%016x", w.Uint64())
 	c := w.crate(engine.Container, "of an earlier boot", map[string]string{
-		engine.LabelSession: id, engine.LabelRequest: "r" + id, engine.LabelMachine: ourMachine,
+		engine.LabelSession: id, engine.LabelMachine: ourMachine,
 		engine.LabelSupervisor: proc.GlobalID{ID: w.init.ID, Host: old}.String(), engine.LabelCreated: at.Format(time.RFC3339Nano),
 	})
 	c.Created, c.verdict = at.Add(time.Second), guilty
 	if w.chance(30) {
-		committed := w.crate(engine.Container, "committed from one of an earlier boot", maps.Clone(c.Labels))
-		committed.image = c.Labels
+		w.crate(engine.Container, "committed from one of an earlier boot", maps.Clone(c.Labels))
 	}
 	if w.chance(50) {
 		s := storedSession{Owner: uid, Lease: true, At: w.engine}
-		s.Record = session.Record{Version: 1, ID: id, Host: old, UID: uid, Supervisor: w.init.ID}
-		s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: c.ID, Request: "r" + id})
+		s.Record = session.Record{Version: 1, ID: id, Host: old, UID: uid, Supervisor: w.init.ID, EngineUsed: true}
 		w.h.Sessions = append(w.h.Sessions, s)
 	}
 }
@@ -213,43 +190,17 @@ func (w *world) plainContainers() {
 	}
 }
 
-// forgedNotes: a user notes as created what belongs to others.
-func (w *world) forgedNotes() {
-	living := w.wrap(w.gatewayUnder(w.init))
-	if w.chance(30) {
-		living.rec = nil
-	}
-	w.settle(living)
-	plain := w.crate(engine.Container, "somebody's", nil)
-	s := storedSession{Owner: 65534, Lease: true, At: w.engine}
-	s.Record = session.Record{
-		Version: 1, ID: pick(w, living.id, fmt.Sprintf("%016x", w.Uint64())), Host: here, UID: 65534,
-		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
-	}
-	s.Host.Boot = pick(w, here.Boot, "another boot")
-	elsewhere := w.labels(living)
-	elsewhere[engine.LabelSession] = fmt.Sprintf("%016x", w.Uint64())
-	elsewhere[engine.LabelSupervisor] = proc.GlobalID{ID: s.Supervisor, Host: proc.Host{Boot: here.Boot, PIDNS: 4026532999}}.String()
-	hidden := w.crate(engine.Container, "somebody's in another pid namespace", elsewhere)
-	for _, c := range append(slices.Clone(living.crates), plain, hidden) {
-		s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: c.Kind, ID: c.ID, Request: c.Labels[engine.LabelRequest]})
-	}
-	w.h.Sessions = append(w.h.Sessions, s)
-}
-
 // containersStruck lists what End would remove, by id: the targets, and all that a claim comes to.
 func containersStruck(f Finding) map[string]Finding {
 	out := map[string]Finding{}
 	if f.ending == nil {
 		return out
 	}
-	targets := f.ending.targets
-	if f.ending.claim != nil {
-		more, _ := f.ending.claim.Targets(f.ending.engine.Have, f.ending.engine.ImageLabels)
-		targets = append(slices.Clone(targets), more...)
-	}
-	for _, t := range targets {
-		out[t.ID] = f
+	for i := range f.ending.engine.Have {
+		o := &f.ending.engine.Have[i]
+		if owns, _ := f.ending.owner.Owns(o); owns {
+			out[o.ID] = f
+		}
 	}
 	return out
 }
@@ -297,7 +248,7 @@ func kindOf(role string) string { return (&actor{role: role}).kind() }
 // Rules for containers that suggest themselves. The model must see through each of them.
 func TestModelCatchesContainers(t *testing.T) {
 	for name, broken := range map[string]finder{
-		"label of no held lease": byLabel, "label alone": byLabelOfDead, "by image": byImage, "any record's ids": trustingAll,
+		"label of no held lease": byLabel, "label alone": byLabelOfDead,
 		"machine not asked": withMachine(func(l map[string]string, h *machine) { l[engine.LabelMachine] = h.Machine }),
 		// The boot seems to have begun just now.
 		"clone not thought of": func(h *machine, r Rules) []Finding { h.Since = 0; return find(h, r) },
@@ -316,13 +267,9 @@ func TestModelCatchesContainers(t *testing.T) {
 	}
 }
 
-// these makes a finding of objects.
-func these(e *knownEngine, all ...engine.Info) Finding {
-	f := Finding{Class: classContainer, ending: &ending{engine: e}}
-	for _, i := range all {
-		f.ending.targets = append(f.ending.targets, engine.Target{Info: i})
-	}
-	return f
+// this makes a finding of an object with a label.
+func this(e *knownEngine, o engine.Object) Finding {
+	return Finding{Class: classContainer, ending: &ending{e, engine.Owner{Session: o.Labels[engine.LabelSession], Made: map[string]bool{o.ID: true}}}}
 }
 
 func byLabel(h *machine, _ Rules) (out []Finding) {
@@ -332,7 +279,7 @@ func byLabel(h *machine, _ Rules) (out []Finding) {
 	}
 	for _, i := range h.Engines[0].Have {
 		if id := i.Labels[engine.LabelSession]; id != "" && !held[id] {
-			out = append(out, these(h.Engines[0], i))
+			out = append(out, this(h.Engines[0], i))
 		}
 	}
 	return out
@@ -346,27 +293,10 @@ func byLabelOfDead(h *machine, r Rules) (out []Finding) {
 	}
 	for _, i := range h.Engines[0].Have {
 		if id := i.Labels[engine.LabelSession]; id != "" && dead[id] {
-			out = append(out, these(h.Engines[0], i))
+			out = append(out, this(h.Engines[0], i))
 		}
 	}
 	return out
-}
-
-func byImage(h *machine, _ Rules) (out []Finding) {
-	for _, i := range h.Engines[0].Have {
-		if i.Image == boxed {
-			out = append(out, these(h.Engines[0], i))
-		}
-	}
-	return out
-}
-
-// trustingAll takes the record of every user for its own.
-func trustingAll(h *machine, r Rules) []Finding {
-	for i := range h.Sessions {
-		h.Sessions[i].Owner, h.Sessions[i].UID = h.UID, h.UID
-	}
-	return find(h, r)
 }
 
 // withMachine changes labels before the pass.

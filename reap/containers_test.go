@@ -23,13 +23,12 @@ import (
 var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 
 // boxes is a machine with one engine that has the given containers.
-func boxes(t *testing.T, all ...engine.Info) *machine {
+func boxes(t *testing.T, all ...engine.Object) *machine {
 	t.Helper()
 	h := table(t, "10 1 5 node s")
 	h.Began, h.Machine = noon, ourMachine
 	h.Engines = []*knownEngine{{
 		Endpoint: engine.Endpoint{URL: "unix:///e", Socket: "/e"}, Have: all,
-		ImageLabels: func(string) (map[string]string, error) { return nil, nil },
 	}}
 	return h
 }
@@ -39,11 +38,11 @@ func gone(host proc.Host) string {
 }
 
 // box is a container of a session whose supervisor is dead, made a second before the pass; more are labels as "name=value".
-func box(id, session string, more ...string) engine.Info {
-	i := engine.Info{Kind: engine.Container, ID: id, Name: "n" + id, Image: "x", State: "running", Running: true, Created: noon.Add(-time.Second)}
+func box(id, session string, more ...string) engine.Object {
+	i := engine.Object{Kind: engine.Container, ID: id, Name: "n" + id, Image: "x", State: "running", Created: noon.Add(-time.Second)}
 	if session != "" {
 		i.Labels = map[string]string{
-			engine.LabelSession: session, engine.LabelRequest: "r" + id, engine.LabelSupervisor: gone(here), engine.LabelMachine: ourMachine,
+			engine.LabelSession: session, engine.LabelSupervisor: gone(here), engine.LabelMachine: ourMachine,
 			engine.LabelCreated: i.Created.Format(time.RFC3339Nano),
 		}
 	}
@@ -77,7 +76,7 @@ func TestLabelledContainers(t *testing.T) {
 	alive := proc.GlobalID{ID: proc.ID{PID: 10, Start: 5}, Host: here}.String()
 	before := "created=" + noon.Add(-time.Hour).Format(time.RFC3339Nano)
 	for name, c := range map[string]struct {
-		box  engine.Info
+		box  engine.Object
 		want string
 	}{
 		"dead":                        {box("a", otherID), "container:a!"},
@@ -87,7 +86,7 @@ func TestLabelledContainers(t *testing.T) {
 		"living supervisor":           {box("a", otherID, "supervisor="+alive), ""},
 		"anchor of another namespace": {box("a", otherID, "anchor="+gone(otherNS)), "suspect:a"},
 		"a clone":                     {box("a", otherID, "supervisor="+gone(otherBoot)), "suspect:a"},
-		"made at no time":             {box("a", otherID, "created="), ""},
+		"made at no time":             {box("a", otherID, "created="), "suspect:a"},
 		"made at another time":        {box("a", otherID, before), "suspect:a"},
 	} {
 		if got := fates(boxes(t, c.box), Rules{}); got != c.want {
@@ -114,10 +113,10 @@ func TestContainersAndFilters(t *testing.T) {
 	h := func() *machine {
 		return boxes(t, box("a", otherID), box("b", deadID), box("c", deadID, "supervisor=x"))
 	}
-	if got := fates(h(), Rules{Session: deadID}); got != "container:b! suspect:c" {
+	if got := fates(h(), Rules{Session: deadID}); got != "suspect:b suspect:c" {
 		t.Errorf("one session: got %q", got)
 	}
-	if got := fates(h(), Rules{MinAge: 99}); got != "container:a! container:b! suspect:c" {
+	if got := fates(h(), Rules{MinAge: 99}); got != "container:a! suspect:b suspect:c" {
 		t.Errorf("older: got %q", got)
 	}
 	if got := fates(h(), Rules{MinAge: 101}); got != "" {
@@ -129,15 +128,15 @@ func TestContainersAndFilters(t *testing.T) {
 func TestRecordMinAge(t *testing.T) {
 	const hour = 3600 * proc.TicksPerSecond
 	for name, c := range map[string]struct {
-		all  []engine.Info
+		all  []engine.Object
 		age  uint64
 		want int
 	}{
-		"of a young container":       {[]engine.Info{box("a", deadID)}, hour, 0},
-		"of one that is old enough":  {[]engine.Info{box("a", deadID)}, proc.TicksPerSecond, 1},
+		"of a young container":       {[]engine.Object{box("a", deadID)}, hour, 0},
+		"of one that is old enough":  {[]engine.Object{box("a", deadID)}, proc.TicksPerSecond, 1},
 		"with nothing left, but old": {nil, hour, 1},
 	} {
-		h, s := noted(t, "a", c.all...)
+		h, s := used(t, c.all...)
 		s.Started = noon.Add(-2 * time.Hour)
 		found := find(h, Rules{MinAge: c.age})
 		if len(found) != c.want {
@@ -153,40 +152,34 @@ func TestRecordMinAge(t *testing.T) {
 	}
 }
 
-// noted is a machine with the record of a dead session that noted containers.
-func noted(t *testing.T, ids string, all ...engine.Info) (*machine, *storedSession) {
+// used is a machine with the record of a dead session that has used its engine.
+func used(t *testing.T, all ...engine.Object) (*machine, *storedSession) {
 	t.Helper()
 	h := boxes(t, all...)
 	s := h.dead(0)
-	s.At = h.Engines[0]
-	for id := range strings.FieldsSeq(ids) {
-		s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: id, Request: "r" + id})
-	}
+	s.At, s.EngineUsed = h.Engines[0], true
 	return h, s
 }
 
 func TestRecordedContainers(t *testing.T) {
 	alive := "supervisor=" + proc.GlobalID{ID: proc.ID{PID: 10, Start: 5}, Host: here}.String()
-	unlabelled := box("a", "")
-	plain := unlabelled // but for the request: as of a session inside
-	plain.Labels = map[string]string{engine.LabelRequest: "ra"}
 	for name, c := range map[string]struct {
-		ids  string
-		all  []engine.Info
+		all  []engine.Object
 		more func(*machine, *storedSession)
 		want string
 	}{
-		"its own":                      {ids: "a", all: []engine.Info{box("a", deadID)}, want: "record:a!"},
-		"without label":                {ids: "a", all: []engine.Info{unlabelled}, want: "suspect:a"},
-		"of a living inner":            {ids: "a b", all: []engine.Info{box("a", otherID, alive), box("b", deadID)}, want: "record:b!"},
-		"of another boot":              {ids: "a", all: []engine.Info{plain}, more: func(_ *machine, s *storedSession) { s.Host.Boot = "old" }, want: "record:a!"},
-		"of another boot and machine":  {ids: "a", all: []engine.Info{box("a", deadID, "machine=x", "supervisor="+gone(proc.Host{Boot: "old"}))}, more: func(_ *machine, s *storedSession) { s.Host.Boot = "old" }, want: "suspect:a"},
-		"somebody's record":            {ids: "a", all: []engine.Info{plain}, more: ofSomebody},
-		"somebody's record, and label": {ids: "a", all: []engine.Info{box("a", deadID)}, more: ofSomebody, want: "container:a!"},
-		"recorded elsewhere":           {ids: "a", all: []engine.Info{plain}, more: func(_ *machine, s *storedSession) { s.At = &knownEngine{} }},
-		"recorded nowhere":             {ids: "a", all: []engine.Info{plain}, more: func(_ *machine, s *storedSession) { s.At = nil }},
+		"its own":                     {all: []engine.Object{box("a", deadID)}, want: "record:a!"},
+		"without label":               {all: []engine.Object{box("a", "")}},
+		"kept":                        {all: []engine.Object{box("a", deadID, "keep=1"), box("b", deadID)}, want: "record:b!"},
+		"and a copy":                  {all: []engine.Object{box("a", deadID), box("b", deadID, "created="+noon.Add(-time.Hour).Format(time.RFC3339Nano))}, want: "record:a! suspect:b"},
+		"of a living inner":           {all: []engine.Object{box("a", otherID, alive), box("b", deadID)}, want: "record:b!"},
+		"of another boot":             {all: []engine.Object{box("a", deadID)}, more: func(_ *machine, s *storedSession) { s.Host.Boot = "old" }, want: "record:a!"},
+		"of another boot and machine": {all: []engine.Object{box("a", deadID, "machine=x", "supervisor="+gone(proc.Host{Boot: "old"}))}, more: func(_ *machine, s *storedSession) { s.Host.Boot = "old" }, want: "suspect:a"},
+		"of a living supervisor":      {all: []engine.Object{box("a", deadID, alive)}, want: "suspect:a"},
+		"of an engine not used":       {all: []engine.Object{box("a", deadID)}, more: func(_ *machine, s *storedSession) { s.At = nil }, want: "container:a!"},
+		"recorded elsewhere":          {all: []engine.Object{box("a", deadID)}, more: func(_ *machine, s *storedSession) { s.At = &knownEngine{} }, want: "container:a!"},
 	} {
-		h, s := noted(t, c.ids, c.all...)
+		h, s := used(t, c.all...)
 		if c.more != nil {
 			c.more(h, s)
 		}
@@ -196,55 +189,18 @@ func TestRecordedContainers(t *testing.T) {
 	}
 }
 
-func ofSomebody(_ *machine, s *storedSession) { s.Owner, s.UID = 1000, 1000 }
-
 // The record of a session stays as long as its containers could not be listed.
 func TestEngineThatDoesNotAnswer(t *testing.T) {
 	down := &knownEngine{Endpoint: engine.Endpoint{URL: "unix:///down"}, Err: errors.New("no answer")}
-	for name, c := range map[string]struct {
-		ids   string
-		torn  error
-		known bool
-	}{
-		"with containers":      {"a b", nil, false},
-		"without":              {"", nil, true},
-		"with a damaged notes": {"", errors.New("torn"), false},
-	} {
-		h, s := noted(t, c.ids)
-		s.At, s.Torn = down, c.torn
+	for name, isUsed := range map[string]bool{"used": true, "not used": false} {
+		h, s := used(t)
+		s.At = nil
+		if isUsed {
+			s.At = down
+		}
 		f := find(h, Rules{})[0]
-		if (f.unseen == "") != c.known || f.ending != nil || strings.Contains(strings.Join(f.Evidence, ";"), "no answer") == c.known {
+		if (f.unseen != "") != isUsed || f.ending != nil || strings.Contains(strings.Join(f.Evidence, ";"), "no answer") != isUsed || (f.Advice != "") != isUsed {
 			t.Errorf("%s: %q, %q", name, f.unseen, f.Evidence)
-		}
-	}
-}
-
-// So does one whose engine is not known, or whose journal cannot be read: it may name containers.
-func TestRecordThatCannotBeSettled(t *testing.T) {
-	torn := fmt.Errorf("read journal: %w", session.ErrTorn)
-	for name, c := range map[string]struct {
-		ids       string
-		torn      error
-		nowhere   bool
-		want      string
-		unsettled bool
-	}{
-		"of an unknown engine":                        {ids: "a", nowhere: true, unsettled: true},
-		"of an unknown engine, damaged":               {torn: torn, nowhere: true, unsettled: true},
-		"of an unknown engine, without containers":    {nowhere: true},
-		"that is damaged, and the engine answers":     {torn: torn, want: "record:a!"},
-		"that cannot be read, and the engine answers": {torn: errors.New("no descriptor"), want: "record:a!", unsettled: true},
-	} {
-		h, s := noted(t, c.ids, box("a", deadID))
-		h.Engines[0].Err, s.Torn = nil, c.torn
-		if c.nowhere {
-			s.At, h.Engines = nil, nil
-		}
-		if got := fates(h, Rules{}); got != c.want {
-			t.Errorf("a journal %s: %q, want %q", name, got, c.want)
-		}
-		if f := find(h, Rules{})[0]; (f.unseen != "") != c.unsettled || (f.Advice != "") != c.unsettled {
-			t.Errorf("a journal %s: %q, %q", name, f.unseen, f.Advice)
 		}
 	}
 }
@@ -259,10 +215,19 @@ func startFake(t *testing.T, ids ...string) *fakeEngine {
 	t.Helper()
 	e := &fakeEngine{Engine: testkit.Engine{Have: map[string]*testkit.Object{}}}
 	for _, id := range ids {
-		e.Have[id] = &testkit.Object{Name: "n" + id, Running: true, Created: time.Unix(1, 0), Labels: map[string]string{engine.LabelRequest: "r" + id}}
+		e.Have[id] = &testkit.Object{Name: "n" + id, Running: true, Created: time.Unix(1, 0), Labels: labelsOf(id)}
 	}
 	e.url = e.Listen(t)
 	return e
+}
+
+// labelsOf are those of what the dead session has made; of "theirs" there are none.
+func labelsOf(id string) map[string]string {
+	if id == "theirs" {
+		return nil
+	}
+	at := time.Unix(1, 0).UTC().Format(time.RFC3339Nano)
+	return map[string]string{engine.LabelSession: deadID, engine.LabelSupervisor: gone(here), engine.LabelCreated: at}
 }
 
 // refusal is an engine's answer to what is refused.
@@ -276,8 +241,8 @@ func refusal(refused func(r *http.Request) bool, code int, text string) func(htt
 	}
 }
 
-// deadSession writes a session with its record and journal, whose lease no process holds.
-func deadSession(t *testing.T, host string, ids ...string) *storedSession {
+// deadSession writes the record of a session, whose lease no process holds.
+func deadSession(t *testing.T, host string, isUsed bool) *storedSession {
 	t.Helper()
 	dir, err := session.Open(os.Getuid(), t.TempDir())
 	if err != nil {
@@ -290,18 +255,10 @@ func deadSession(t *testing.T, host string, ids ...string) *storedSession {
 	}
 	defer lease.Release()
 	s := &storedSession{Dir: dir, Owner: os.Getuid(), Lease: true}
-	s.Record = session.Record{Version: session.Version, ID: deadID, Host: here, UID: os.Getuid(), Engine: host}
+	s.Record = session.Record{Version: session.Version, ID: deadID, Host: here, UID: os.Getuid(), Engine: host, EngineUsed: isUsed}
 	if err := lease.Write(s.Record); err != nil {
 		t.Fatal(err)
 	}
-	journal := dir.Journal(deadID)
-	defer journal.Close()
-	for _, id := range ids {
-		if err := journal.Note(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: id, Request: "r" + id}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.readLedger()
 	return s
 }
 
@@ -343,7 +300,7 @@ func left(t *testing.T, s *storedSession) string {
 
 func TestEndOfRecordedContainers(t *testing.T) {
 	e := startFake(t, "a", "b", "theirs")
-	s := deadSession(t, e.url, "a", "b", "gone")
+	s := deadSession(t, e.url, true)
 	h, warnings := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
 	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
@@ -360,34 +317,34 @@ func TestEndOfRecordedContainers(t *testing.T) {
 	}
 }
 
-// A directory of records may be shared with another machine, and so may an engine. What the session has made there stays,
-// also what it makes while this one is ended.
+// A directory of records may be shared with another machine, and so may an engine. What a session has made there stays.
 func TestEndSparesAnotherMachine(t *testing.T) {
-	e := startFake(t, "a", "theirs", "late")
-	made := time.Unix(1, 0).UTC().Format(time.RFC3339Nano)
-	e.Lock()
-	for id, host := range map[string]proc.Host{"a": here, "theirs": {Boot: "another"}, "late": {Boot: "another"}} {
-		l := e.Have[id].Labels
-		l[engine.LabelSession], l[engine.LabelCreated], l[engine.LabelSupervisor], l[engine.LabelMachine] = deadID, made, gone(host), "another"
-	}
-	e.Have["a"].Labels[engine.LabelMachine] = ourMachine
-	s := deadSession(t, e.url, "a", "theirs")
-	late := e.Have["late"]
-	delete(e.Have, "late")
-	e.Unlock()
+	e := startFake(t, "a", "theirs")
+	e.Have["a"].Labels[engine.LabelMachine], e.Have["a"].Labels[engine.LabelSupervisor] = "another", gone(proc.Host{Boot: "another"})
+	s := deadSession(t, e.url, true)
 	h, _ := scanned(t, Reach{Recorded: true}, s)
 	h.Machine = ourMachine
 	found := find(h, Rules{})
-	e.Lock()
-	e.Have["late"] = late
-	e.Unlock()
 	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
-	e.Lock()
-	defer e.Unlock()
-	if found[0].Result != resultEnded || len(e.Have) != 2 || e.Have["a"] != nil {
-		t.Errorf("%+v, left %v", found[0], e.Have)
+	if len(e.Left()) != 2 || len(found) != 2 || found[1].Class != classSuspect && found[0].Class != classSuspect {
+		t.Errorf("%+v, left %v", found, e.Left())
+	}
+}
+
+// Where the engine's clock is wrong, nothing is proven, and the containers are reported.
+func TestEndWhereTheEnginesClockIsWrong(t *testing.T) {
+	e := startFake(t, "a")
+	e.Have["a"].Created = time.Unix(100, 0)
+	s := deadSession(t, e.url, true)
+	h, _ := scanned(t, Reach{Recorded: true}, s)
+	found := find(h, Rules{})
+	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Left()) != 1 || len(found) != 2 || found[0].Result != resultRemoved && found[1].Result != resultRemoved {
+		t.Errorf("%+v, left %v", found, e.Left())
 	}
 }
 
@@ -395,7 +352,7 @@ func TestEndSparesAnotherMachine(t *testing.T) {
 func TestEndOfContainersThatStay(t *testing.T) {
 	e := startFake(t, "a")
 	e.Takes = refusal(func(r *http.Request) bool { return r.Method == http.MethodDelete }, http.StatusInternalServerError, `{"message":"will not"}`)
-	s := deadSession(t, e.url, "a")
+	s := deadSession(t, e.url, true)
 	h, _ := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
 	if err := endFindings(found, false, teardown.Grace{Kill: 5 * time.Second}, math.MaxUint64); err != nil {
@@ -404,7 +361,7 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	if f := found[0]; f.Result != resultSurvived || f.Containers[0].Result != resultSurvived || !strings.Contains(strings.Join(f.Survivors, ";"), "will not") {
 		t.Errorf("%+v", f)
 	}
-	if names := left(t, s); names != ".containers .json" {
+	if names := left(t, s); names != ".json" {
 		t.Errorf("files left: %s", names)
 	}
 	e.Lock()
@@ -421,20 +378,20 @@ func TestEndWithoutEngine(t *testing.T) {
 	nowhere := "unix://" + filepath.Join(t.TempDir(), "no.sock")
 	for name, c := range map[string]struct {
 		engine string
-		ids    []string
+		used   bool
 		reach  Reach
 		result string
 	}{
-		"down, with containers":          {engine: nowhere, ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
-		"down, without":                  {engine: nowhere, reach: Reach{Recorded: true}, result: "removed"},
-		"not looked at, with containers": {engine: nowhere, ids: []string{"a"}, reach: Reach{None: true}, result: "failed"},
-		"not looked at, without":         {engine: nowhere, reach: Reach{None: true}, result: "removed"},
-		"no engine":                      {reach: Reach{Recorded: true}, result: "removed"},
-		"an engine that means nothing":   {engine: "x://y", ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
-		"an engine that meant nothing":   {engine: "x://y", reach: Reach{Recorded: true}, result: "removed"},
-		"down when it comes to be asked": {engine: nowhere, ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
+		"down, and used":               {engine: nowhere, used: true, reach: Reach{Recorded: true}, result: "failed"},
+		"down":                         {engine: nowhere, reach: Reach{Recorded: true}, result: "removed"},
+		"not looked at, and used":      {engine: nowhere, used: true, reach: Reach{None: true}, result: "failed"},
+		"not looked at":                {engine: nowhere, reach: Reach{None: true}, result: "removed"},
+		"no engine":                    {reach: Reach{Recorded: true}, result: "removed"},
+		"an engine that means nothing": {engine: "x://y", used: true, reach: Reach{Recorded: true}, result: "failed"},
+		"an engine that meant nothing": {engine: "x://y", reach: Reach{Recorded: true}, result: "removed"},
+		"an engine out of reach now":   {engine: "ssh://far", used: true, reach: Reach{Recorded: true}, result: "failed"},
 	} {
-		s := deadSession(t, c.engine, c.ids...)
+		s := deadSession(t, c.engine, c.used)
 		h, _ := scanned(t, c.reach, s)
 		found := find(h, Rules{})
 		if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
@@ -452,7 +409,7 @@ func TestEndBehindAFilter(t *testing.T) {
 	e.Lock()
 	e.Takes = refusal(func(r *http.Request) bool { return !strings.HasPrefix(r.URL.Path, "/containers/") }, http.StatusForbidden, "Request forbidden by administrative rules.")
 	e.Unlock()
-	s := deadSession(t, e.url, "a")
+	s := deadSession(t, e.url, true)
 	h, warnings := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
 	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
@@ -466,7 +423,7 @@ func TestEndBehindAFilter(t *testing.T) {
 // An engine goes away between the scan and the end.
 func TestEndOfEngineThatGoes(t *testing.T) {
 	e := startFake(t, "a")
-	s := deadSession(t, e.url, "a")
+	s := deadSession(t, e.url, true)
 	h, _ := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
 	if err := os.Remove(strings.TrimPrefix(e.url, "unix://")); err != nil {
@@ -480,7 +437,7 @@ func TestEndOfEngineThatGoes(t *testing.T) {
 	}
 }
 
-// An engine that is reached by another name is the same engine. The proxy of a session that has ended stands for it.
+// One engine is asked once, and what it has is reported once, also if it has two names.
 func TestEnginesAreAskedOnce(t *testing.T) {
 	e := startFake(t, "a")
 	socket := strings.TrimPrefix(e.url, "unix://")
@@ -488,60 +445,26 @@ func TestEnginesAreAskedOnce(t *testing.T) {
 	if err := os.Symlink(socket, alias); err != nil {
 		t.Fatal(err)
 	}
-	outer, inner, lost := deadSession(t, "unix://"+alias), deadSession(t, ""), deadSession(t, "")
-	outer.Socket = "/nowhere/0123456789abcdef.sock"
-	inner.Record.Engine = "unix://" + outer.Socket
-	lost.Record.Engine = "unix:///nowhere/1123456789abcdef.sock"
-	h, warnings := scanned(t, Reach{Engine: e.url}, outer, inner, lost)
-	if len(h.Engines) != 1 || h.Engines[0].Err != nil || len(h.Engines[0].Have) != 1 || warnings != "" {
-		t.Fatalf("%+v %s", h.Engines, warnings)
+	h, warnings := scanned(t, Reach{Engine: e.url}, deadSession(t, e.url, true))
+	if lists := e.Asked("/containers/json"); len(lists) != 1 || warnings != "" {
+		t.Errorf("asked %q: %s", lists, warnings)
 	}
-	for i, s := range h.Sessions {
-		if s.At != h.Engines[0] {
-			t.Errorf("session %d: %+v", i, s.At)
-		}
+	if got := fates(h, Rules{}); got != "record:a!" {
+		t.Errorf("by one name: %s", got)
 	}
-	lists := 0
-	for _, c := range e.Seen {
-		if c == "GET /containers/json?all=1" {
-			lists++
-		}
-	}
-	if lists != 1 {
-		t.Errorf("asked %d times: %q", lists, e.Seen)
+	h, _ = scanned(t, Reach{Engine: "unix://" + alias}, deadSession(t, e.url, true))
+	if got := fates(h, Rules{}); got != "record:a!" {
+		t.Errorf("by two names: %s", got)
 	}
 }
 
-// An engine that the session reached through the podman command is reached through it again. A record of an earlier version
-// says nothing of that.
-func TestEngineBehindPodman(t *testing.T) {
-	t.Setenv("PATH", t.TempDir()) // neither command is there to be run
-	s, old := deadSession(t, "ssh://far", "a"), deadSession(t, "ssh://far", "a")
-	s.EnginePodman = true
-	h, warnings := scanned(t, Reach{Recorded: true}, old, s, s)
-	if len(h.Engines) != 2 || h.Sessions[0].At.Helper() != "docker" || h.Sessions[1].At.Helper() != "podman" || h.Sessions[2].At != h.Sessions[1].At {
-		t.Errorf("%+v: %s", h.Engines, warnings)
-	}
-	if strings.Count(warnings, "run docker for ssh://far") != 1 || strings.Count(warnings, "run podman for ssh://far") != 1 {
-		t.Error(warnings)
-	}
-}
-
-// Root follows the records of others to sockets only: for the rest it would run a command with what they say.
-func TestEnginesOfOthers(t *testing.T) {
-	s := deadSession(t, "tcp://127.0.0.1:1", "a")
-	s.Owner = os.Getuid() + 1
-	h, _ := scanned(t, Reach{Recorded: true}, s)
-	if !errors.Is(h.Sessions[0].At.Err, errNotSocket) || len(h.Engines) != 0 {
-		t.Errorf("%+v, %+v", h.Sessions[0].At, h.Engines)
-	}
+// Records may name any number of engines.
+func TestManyEngines(t *testing.T) {
 	var many []*storedSession
 	for n := range 2 * maxEngines {
-		s := deadSession(t, fmt.Sprintf("unix:///nowhere/%d.sock", n), "a")
-		s.Owner = os.Getuid() + 1
-		many = append(many, s)
+		many = append(many, deadSession(t, fmt.Sprintf("unix:///nowhere/%d.sock", n), true))
 	}
-	h, _ = scanned(t, Reach{Recorded: true}, many...)
+	h, _ := scanned(t, Reach{Recorded: true}, many...)
 	asked := 0
 	for _, e := range h.Engines {
 		if !errors.Is(e.Err, errTooMany) {
@@ -556,9 +479,9 @@ func TestEnginesOfOthers(t *testing.T) {
 // No engine is asked in vain, and there is no warning about an engine that was not named.
 func TestEnginesNotAsked(t *testing.T) {
 	e := startFake(t, "a")
-	living := deadSession(t, e.url, "a")
+	living := deadSession(t, e.url, true)
 	living.Held = true
-	unsure := deadSession(t, e.url, "a")
+	unsure := deadSession(t, e.url, true)
 	unsure.Held, unsure.Lease = true, false
 	for _, reach := range []Reach{{Recorded: true}, {None: true, Engine: e.url}} {
 		h, warnings := scanned(t, reach, living, unsure)
@@ -568,6 +491,13 @@ func TestEnginesNotAsked(t *testing.T) {
 	}
 	if _, warnings := scanned(t, Reach{Engine: "unix:///nowhere"}); !strings.Contains(warnings, "unix:///nowhere") {
 		t.Errorf("an engine that was named: %q", warnings)
+	}
+	t.Setenv("DOCKER_HOST", "ssh://far")
+	if _, warnings := scanned(t, Reach{}); warnings != "" {
+		t.Errorf("an engine in which no session has a proxy: %q", warnings)
+	}
+	if _, warnings := scanned(t, Reach{Engine: "ssh://far"}); !strings.Contains(warnings, "ssh://far") {
+		t.Errorf("an engine that was named, and is out of reach: %q", warnings)
 	}
 	if _, warnings := scanned(t, Reach{Engine: "x://y"}); warnings == "" {
 		t.Error("an engine that means nothing")

@@ -90,6 +90,9 @@ func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
 // group is what package teardown is to end.
 func group(f *Finding) *teardown.Group {
 	g := &teardown.Group{Seeds: f.Members, Spared: f.spared, UID: f.UID, Keep: f.keep, Mark: session.EnvID, Session: f.Session, Inherited: f.inherited, KeepNothing: f.nothing}
+	if f.stored != nil {
+		g.Began = f.stored.Started
+	}
 	if f.anyUser {
 		g.UID = -1
 	}
@@ -178,7 +181,7 @@ func (f *Finding) tidy(g *teardown.Group) error {
 		return errors.Join(errs...)
 	}
 	if f.record != nil {
-		errs = append(errs, f.record.RemoveSocket(f.socket, f.Session))
+		errs = append(errs, f.leaveSocket(len(f.spared) > 0))
 		if err := f.record.Remove(f.Session); !errors.Is(err, session.ErrHeld) {
 			errs = append(errs, err)
 		}

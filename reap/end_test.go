@@ -68,7 +68,7 @@ func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
 	if err != nil {
 		t.Fatal(errors.Join(err, leaf.Remove()))
 	}
-	s := deadSession(t, "")
+	s := deadSession(t, "", false)
 	for _, result := range []string{resultFailed, resultRemoved} {
 		again, err := cgroup.Open(leaf.Dir)
 		if err != nil {
@@ -139,7 +139,7 @@ func TestConcludeMovesOutTheSessionOfTheKept(t *testing.T) {
 	if err := os.WriteFile(inner.Dir+"/cgroup.procs", []byte(strconv.Itoa(child)), 0); err != nil {
 		t.Fatal(err)
 	}
-	s := deadSession(t, "")
+	s := deadSession(t, "", false)
 	g := &teardown.Group{Leaf: leaf, UID: os.Getuid(), Keep: []string{"sh"}}
 	b := teardown.Batch{Groups: []*teardown.Group{g}, Since: math.MaxUint64}
 	if err := b.End(quickly()); err != nil {
@@ -159,7 +159,7 @@ func TestConcludeMovesOutTheSessionOfTheKept(t *testing.T) {
 
 // A leaf that cannot be opened for want of a descriptor may be there, and nothing but the record names it.
 func TestConcludeKeepsTheRecordOfAnUnseenLeaf(t *testing.T) {
-	s := deadSession(t, "")
+	s := deadSession(t, "", false)
 	f := Finding{Class: classRecord, Session: deadID, record: s.Dir, UID: os.Getuid(), leaf: "/sys/fs/cgroup/mcp-tether-" + deadID}
 	var g *teardown.Group
 	testkit.WithFiles(t, 0, func() { g = group(&f) })

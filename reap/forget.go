@@ -23,9 +23,10 @@ func Forget(runtime, id string) error {
 		if _, err := dir.Held(id); errors.Is(err, os.ErrNotExist) {
 			continue
 		}
+		r, _ := dir.Read(id) // one that cannot be read names no socket
 		err := dir.Remove(id)
 		if err == nil {
-			err = dir.RemoveSocket(session.FallbackSocket(id, os.Getuid()), id)
+			err = session.RemoveSocket(r.Socket, id)
 		}
 		if err != nil {
 			return fmt.Errorf("forget session %s: %w", id, err)

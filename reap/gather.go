@@ -196,9 +196,6 @@ func readSession(h *machine, dir *session.Directory, id string) *storedSession {
 		}
 		s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: h.UID}
 	}
-	if !s.Held {
-		s.readLedger()
-	}
 	return s
 }
 

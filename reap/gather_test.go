@@ -100,7 +100,7 @@ func TestGatherDamagedRecords(t *testing.T) {
 		"of an earlier version":    {record: `{"version":1,"id":"` + deadID + `"}`, lease: true, unknown: true},
 		"empty":                    {lease: true},
 	} {
-		s := deadSession(t, "", "a")
+		s := deadSession(t, "", false)
 		file := filepath.Join(s.Dir.Name, deadID)
 		if err := os.WriteFile(file+".json", []byte(c.record), 0o600); err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestGatherDamagedRecords(t *testing.T) {
 		}
 		got := h.Sessions[i]
 		unknown := slices.ContainsFunc(h.Unknown, func(why string) bool { return strings.Contains(why, deadID) })
-		if got.Lease != c.lease || (got.Unread != nil) != (c.record != "") || unknown != c.unknown || got.Ledger.Empty() != c.supervise {
+		if got.Lease != c.lease || (got.Unread != nil) != (c.record != "") || unknown != c.unknown {
 			t.Errorf("%s: %+v, unknown %q", name, got, h.Unknown)
 		}
 		found := find(h, Rules{Session: deadID})
@@ -135,7 +135,7 @@ func TestGatherDamagedRecords(t *testing.T) {
 
 // Where records may be missing, no session is judged.
 func TestGatherClosedDirectory(t *testing.T) {
-	s := deadSession(t, "")
+	s := deadSession(t, "", false)
 	if err := os.Chmod(s.Dir.Name, 0o770); err != nil {
 		t.Fatal(err)
 	}

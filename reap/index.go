@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
@@ -61,12 +62,12 @@ func newIndex(h *machine, nothing bool) *index {
 			x.noteAdoption(up, &h.Procs[i])
 		}
 	}
-	patterns := map[owned][]string{}
+	patterns, began := map[owned][]string{}, map[owned]time.Time{}
 	for _, s := range h.Sessions {
 		if s.Held || !s.Lease {
 			x.supervised[owned{s.Owner, s.ID}] = true
 		}
-		patterns[owned{s.Owner, s.ID}] = s.Keep
+		patterns[owned{s.Owner, s.ID}], began[owned{s.Owner, s.ID}] = s.Keep, s.Started
 		x.keeping[s.ID] = x.keeping[s.ID] || s.Unread != nil
 	}
 	for a := range x.line(x.byPID[h.Self]) {
@@ -74,10 +75,14 @@ func newIndex(h *machine, nothing bool) *index {
 	}
 	for i := range h.Procs {
 		p := &h.Procs[i]
+		of := owned{p.UID, p.Mark}
+		if teardown.HoldsOlder(p.Comm, p.Args, began[of]) {
+			x.keepTree(p, x.kept)
+		}
 		if x.keepsNothing(p.UID, p.Mark) {
 			continue
 		}
-		if p.Keep || teardown.KeptBy(patterns[owned{p.UID, p.Mark}], p.Comm, p.Args) {
+		if p.Keep || teardown.KeptBy(patterns[of], p.Comm, p.Args) {
 			x.keepTree(p, x.kept)
 		}
 		x.keeping[p.Mark] = x.keeping[p.Mark] || p.Keeps

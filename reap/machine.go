@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"mcp-tether/internal/engine"
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -90,11 +89,8 @@ type storedSession struct {
 	Held, Lease bool
 	// Unread says why the record cannot be read, and so what is to be kept; nil if it can, or if it is empty.
 	Unread error
-	// Ledger is what a dead session did in its engine. At is that engine, nil for none. Torn says why a part of the ledger
-	// cannot be read.
-	Ledger engine.Ledger
-	At     *knownEngine
-	Torn   error
+	// At is the engine that a dead session has used; nil for none.
+	At *knownEngine
 }
 
 // cgroupLeaf is a cgroup of ours.

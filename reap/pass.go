@@ -44,9 +44,8 @@ type Options struct {
 type Reach struct {
 	// Engine is the URL of one to ask instead of the docker command's.
 	Engine string
-	// Recorded leaves out all engines but the recorded ones, None these as well. Commandless leaves out the docker command's if
-	// that is reached by another command.
-	Recorded, None, Commandless bool
+	// Recorded leaves out all engines but the recorded ones, None these as well.
+	Recorded, None bool
 }
 
 // fileTimeout is how long the user's directories may keep the pass waiting.
@@ -87,7 +86,7 @@ func Pass(o Options) (Report, error) {
 	}
 	if o.Kill {
 		if !h.Blind {
-			tidySockets(o.Runtime, warn)
+			h.tidySockets(o.Runtime, warn)
 		}
 		var late bool
 		if late, err = o.end(own, deadline, h.Since); late {
@@ -137,15 +136,25 @@ func settleDropped(dropped []Finding, until, deadline time.Time) bool {
 	return true
 }
 
-// tidySockets removes the sockets of killed supervisors that could keep no record, and what killed hosts have left.
-func tidySockets(runtime string, warn func(error)) {
+// tidySockets removes the sockets of killed supervisors, the links that were left for kept processes that have ended, and what
+// killed hosts have left.
+func (h *machine) tidySockets(runtime string, warn func(error)) {
+	isUsed := func(id string) bool {
+		return slices.ContainsFunc(h.Procs, func(p process) bool { return p.Mark == id || p.Unread && p.UID == h.UID })
+	}
 	dirs := session.OpenAll(os.Getuid(), runtime)
 	defer session.CloseAll(dirs)
 	for _, dir := range dirs {
-		if err := dir.RemoveDeadSockets(); err != nil {
+		if err := dir.RemoveDeadSockets(isUsed); err != nil {
 			warn(err)
 		}
 	}
+	kernel.InTime(fileTimeout, func() { // a home directory may never answer
+		if state, err := session.FindState(os.Getuid(), os.Getenv("XDG_STATE_HOME"), os.Getenv("HOME")); err == nil {
+			_ = state.RemoveDeadSockets(isUsed)
+			state.Close()
+		}
+	})
 }
 
 // onlyPass keeps two passes of one user from overlapping.

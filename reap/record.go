@@ -108,7 +108,7 @@ func (x *index) unreadable(s *storedSession, keep []string) string {
 func (x *index) ended(f *Finding, s *storedSession) bool {
 	leaf := x.leafOf(s.Owner, s.ID)
 	inUse := leaf != nil && (len(leaf.PIDs) > 0 || leaf.Foreign)
-	if s.Host.Boot != x.h.Boot || inUse || s.Torn != nil || !s.Ledger.Empty() {
+	if s.Host.Boot != x.h.Boot || inUse || s.EngineUsed {
 		return false
 	}
 	if leaf != nil {

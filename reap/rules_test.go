@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"mcp-tether/internal/clients"
-	"mcp-tether/internal/engine"
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -118,10 +117,7 @@ func TestFindOtherNamespace(t *testing.T) {
 		"an empty cgroup":       {func(h *machine, _ *storedSession) { inLeaf(h) }, true},
 		"a process in its leaf": {func(h *machine, _ *storedSession) { inLeaf(h, 10) }, false},
 		"no boot is named":      {func(_ *machine, s *storedSession) { s.Host.Boot = "" }, false},
-		"containers are noted": {func(_ *machine, s *storedSession) {
-			s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: "a"})
-		}, false},
-		"its journal is torn": {func(_ *machine, s *storedSession) { s.Torn = errors.New("torn") }, false},
+		"an engine was used":    {func(_ *machine, s *storedSession) { s.EngineUsed = true }, false},
 	} {
 		h := table(t, "10 1 5 node s")
 		s := h.dead(10)

@@ -42,7 +42,6 @@ var scenes = []struct {
 	{"containers from elsewhere", (*world).crossedContainers},
 	{"containers of an earlier boot", (*world).oldContainers},
 	{"containers of nobody", (*world).plainContainers},
-	{"forged notes", (*world).forgedNotes},
 }
 
 func (w *world) gatewayUnder(parent *actor) *actor {
@@ -222,7 +221,6 @@ func (w *world) wrapperIn(s *wrapped) bool {
 func (w *world) nestedSessions() {
 	outer := w.wrap(w.anyGateway())
 	inner := w.wrap(outer.server)
-	outer.notes = append(outer.notes, inner.notes...) // the outer proxy sees them as well
 	switch w.IntN(3) {
 	case 0:
 		w.settle(outer)

@@ -38,11 +38,11 @@ func Sweep(runtime string, grace teardown.Grace) ([]Finding, error) {
 	case err == nil:
 		defer lock.Release()
 	}
-	tidySockets(runtime, func(error) {})
 	h, err := gather(runtime, Reach{Recorded: true}, func(error) {})
 	if err != nil {
 		return nil, err
 	}
+	h.tidySockets(runtime, func(error) {})
 	dead := slices.DeleteFunc(find(h, Rules{}), func(f Finding) bool { return f.Class != classRecord || f.UID != os.Getuid() })
 	return dead, endFindings(dead, false, grace, h.Since)
 }

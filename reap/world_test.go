@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"mcp-tether/internal/clients"
-	"mcp-tether/internal/engine"
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -303,7 +302,6 @@ type wrapped struct {
 	rec                                    *storedSession
 	leaf                                   *cgroupLeaf
 	pattern                                string
-	notes                                  []engine.Note
 	crates                                 []*crate
 }
 
@@ -403,8 +401,8 @@ func (w *world) record(s *wrapped) {
 // settle writes what is on disk and in the cgroup once the history is over.
 func (w *world) settle(s *wrapped) {
 	if s.rec != nil {
-		for _, n := range s.notes {
-			s.rec.Ledger.Add(n)
+		if !s.rec.EngineUsed {
+			s.rec.At = nil
 		}
 		w.h.Sessions = append(w.h.Sessions, *s.rec)
 	}

@@ -91,9 +91,9 @@ func (s *Session) reopen(role waiting.Role) {
 		return
 	}
 	if role == waiting.Supervisor {
-		t.adoptEngine(dir, listener)
+		t.adoptEngine(listener)
 	} else {
-		t.engine = keeper.Recover(s.keeping(), &s.record, dir)
+		t.engine = keeper.Recover(s.keeping(), &s.record)
 	}
 }
 
@@ -169,7 +169,7 @@ func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
 	case waiting.ByStdout:
 		s.request(teardown.OwnerGone, session.CauseStdout)
 	case waiting.ByClient:
-		t.serveEngine()
+		s.serveEngine()
 	case waiting.ByServer:
 		s.onServerExit()
 		t.step(teardown.ServerExited)

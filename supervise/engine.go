@@ -1,21 +1,17 @@
 package supervise
 
 import (
-	"errors"
-
 	"golang.org/x/sys/unix"
 
 	container "mcp-tether/internal/engine"
 	"mcp-tether/internal/engine/keeper"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/session"
 )
 
 // keeping are the options of the session's side of a container engine.
 func (c *common) keeping() keeper.Options {
 	return keeper.Options{
-		URL: c.opts.Engine, Session: c.hand.id, Attached: c.opts.Containers == ContainersAttached,
-		Grace: c.opts.ContainerGrace, Limit: c.opts.removalLimit(), Log: c.log,
+		URL: c.opts.Engine, Session: c.hand.id, Limit: c.opts.removalLimit(), Log: c.log,
 	}
 }
 
@@ -33,15 +29,10 @@ func (t *tree) openEngine() {
 		return
 	}
 	if err == nil {
-		err = e.Open(t.directory(), searchPath())
+		err = e.Open()
 	}
 	if err != nil {
-		ev := t.log.Warn().Err(err)
-		var none *keeper.NoSocketError
-		if errors.As(err, &none) {
-			ev = ev.Str("engine", none.URL)
-		}
-		ev.Msg("containers will not end with this session")
+		t.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
 	}
 	t.engine = e
@@ -49,20 +40,44 @@ func (t *tree) openEngine() {
 }
 
 // adoptEngine takes over an open engine, and waits for its first client.
-func (t *tree) adoptEngine(dir *session.Directory, listener int) {
-	t.engine = keeper.Adopt(t.keeping(), &t.record, dir, listener, func() { _, _, _ = t.members.Members() })
+func (t *tree) adoptEngine(listener int) {
+	t.engine = keeper.Adopt(t.keeping(), &t.record, listener)
 	if t.engine != nil && listener >= 0 {
 		t.polled.add(clients, listener, unix.POLLIN)
 	}
 }
 
-// serveEngine starts the proxy: its first client has connected. Without an engine there is nothing to connect to.
-func (t *tree) serveEngine() {
+// serveEngine starts the proxy: its first client has connected. Whoever ends the session learns first that there may be
+// containers. Without an engine there is nothing to connect to.
+func (s *Session) serveEngine() {
+	t := s.tree
 	if t == nil || t.engine == nil || t.engine.Listener() < 0 {
 		return
 	}
 	t.polled.remove(clients)
+	s.record.EngineUsed = true
+	if s.hand.page != nil {
+		_ = s.passOn() // It has fitted before.
+	}
+	s.writeRecord(s.state())
 	t.engine.Serve(t.labels())
+	t.awaitMade()
+}
+
+// awaitMade waits until a client makes a container.
+func (t *tree) awaitMade() {
+	if fd := t.engine.News(); fd >= 0 {
+		t.polled.add(made, fd, unix.POLLIN)
+	}
+}
+
+// noteMade writes down when a client made a container, for a front that looks whether the server has work in it.
+func (s *Session) noteMade() {
+	if t := s.tree; t != nil && t.engine != nil {
+		s.record.ContainerAt = t.engine.MadeAt()
+		s.writeRecord(s.state())
+		t.awaitMade()
+	}
 }
 
 // labels are what all creates of the session have in common.
@@ -91,19 +106,15 @@ func (t *tree) shutEngine() {
 	}
 }
 
-// closeEngine waits for the removal, which is bounded. e may be nil.
-func (c *common) closeEngine(e *keeper.Keeper) keeper.Removal {
-	if e == nil {
-		return keeper.Removal{}
+// closeEngine waits for the removal, which is bounded. kept says that processes go on, which know the proxy's address.
+func (t *tree) closeEngine(kept bool) (r keeper.Removal) {
+	if t.engine == nil {
+		return r
 	}
-	c.polled.remove(clients)
-	r := e.Close()
-	c.reportLeft(r)
+	t.polled.remove(clients)
+	t.polled.remove(made)
+	if r = t.engine.Close(kept); r.Err != nil {
+		t.log.Error().Err(r.Err).Msg("containers may be left: mcp-tether reap looks again")
+	}
 	return r
-}
-
-func (c *common) reportLeft(r keeper.Removal) {
-	if r.Err != nil {
-		c.log.Error().Err(r.Err).Msg("containers may be left: mcp-tether reap looks again")
-	}
 }

@@ -1,15 +1,15 @@
 package supervise
 
 import (
+	"io"
+	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	container "mcp-tether/internal/engine"
 	"mcp-tether/internal/engine/keeper"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/testkit"
@@ -22,6 +22,7 @@ func listening(t *testing.T) (s *Session, listener int) {
 	s.hand.id, s.opts.Engine = session.NewID(), "unix:///nowhere"
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir, err := session.Open(os.Getuid(), runtime)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,7 @@ func listening(t *testing.T) (s *Session, listener int) {
 	if s.tree.engine == nil {
 		t.Fatal("no engine")
 	}
-	s.tree.adoptEngine(dir, s.tree.engine.Listener())
+	s.tree.adoptEngine(s.tree.engine.Listener())
 	return s, s.tree.engine.Listener()
 }
 
@@ -85,48 +86,27 @@ func TestListenerFires(t *testing.T) {
 	}
 }
 
-// The record says that the engine is reached through podman, for whoever comes after both of our processes.
-func TestRecordOfAnEngineBehindPodman(t *testing.T) {
-	bin := t.TempDir()
-	testkit.WriteProgram(t, filepath.Join(bin, "podman"), nil)
-	for name, value := range map[string]string{"PATH": bin, "DOCKER_HOST": "", "DOCKER_CONTEXT": "default", "CONTAINER_HOST": "ssh://far"} {
-		t.Setenv(name, value)
-	}
-	if at, _, err := container.Resolve("", os.Getenv); err != nil || !at.Podman {
-		t.Logf("%s is in front of it: %v", at.URL, err)
-		return
-	}
-	dir, err := session.Open(os.Getuid(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	s := &Session{}
-	s.hand.id = session.NewID()
-	if s.lease, err = dir.Take(s.hand.id); err != nil {
-		t.Fatal(err)
-	}
-	defer s.lease.Release()
-	s.record = session.Record{Version: session.Version, ID: s.hand.id, UID: os.Getuid()}
-	s.newTree().openEngine()
-	s.tree.clear = true
+// Whoever ends the session in place of the supervisor must know that there may be containers.
+func TestUseOfTheEngineIsOnRecord(t *testing.T) {
+	s, _ := listening(t)
 	defer s.tree.close()
-	if err := s.lease.Write(s.record); err != nil {
-		t.Fatal(err)
-	}
-	r, err := dir.Read(s.hand.id)
-	if err != nil || r.Engine != "ssh://far" || !r.EnginePodman {
-		t.Errorf("the engine is %q, podman's %v: %v", r.Engine, r.EnginePodman, err)
+	s.writeRecord(session.StateRunning)
+	for _, used := range []bool{false, true} {
+		r, err := s.lease.Dir().Read(s.hand.id)
+		if err != nil || r.EngineUsed != used || r.Engine != "unix:///nowhere" {
+			t.Errorf("used %v: %+v, %v", used, r, err)
+		}
+		s.serveEngine()
 	}
 }
 
 // A client that comes too late finds no engine to be served by, and ends no session.
 func TestServeEngineWithoutOne(t *testing.T) {
-	var none *tree
+	none := &Session{}
 	none.serveEngine()
-	fresh := &tree{}
-	fresh.serveEngine()
-	if fresh.engine != nil {
+	none.newTree()
+	none.serveEngine()
+	if none.tree.engine != nil || none.record.EngineUsed {
 		t.Error("an engine was made up")
 	}
 }
@@ -139,23 +119,67 @@ func TestEndingTreeServesNoClient(t *testing.T) {
 		t.Error("clients can still connect")
 	}
 	// The listener had fired in the same turn of the loop.
-	s.tree.serveEngine()
-	if s.tree.engine.Listener() >= 0 {
+	s.serveEngine()
+	if s.tree.engine.Listener() >= 0 || s.record.EngineUsed {
 		t.Error("clients are waited for")
 	}
 	s.tree.close()
 }
 
-// An engine gets time for its part also where processes get none, in each round after the grace period of the containers.
+// An engine gets time for its part also where processes get none.
 func TestRemovalLimit(t *testing.T) {
-	for kill, want := range map[time.Duration]time.Duration{0: keeper.AnswerTime, 300 * time.Millisecond: keeper.AnswerTime, time.Minute: time.Minute} {
+	for kill, want := range map[time.Duration]time.Duration{0: time.Second, 300 * time.Millisecond: time.Second, time.Minute: time.Minute} {
 		c := common{opts: Defaults()}
-		c.opts.Engine, c.opts.KillTimeout, c.opts.ContainerGrace = "unix:///nowhere", kill, time.Hour
+		c.opts.Engine, c.opts.KillTimeout = "unix:///nowhere", kill
 		if got := c.keeping(); got.Limit != want {
 			t.Errorf("%v: a limit of %v, want %v", kill, got.Limit, want)
 		}
-		if all := c.opts.longestRemoval(); all < 6*(time.Hour+want+keeper.AnswerTime) {
-			t.Errorf("%v: %v for all rounds", kill, all)
+		if all := c.opts.longestRemoval(); all < want+keeper.Grace {
+			t.Errorf("%v: %v for all", kill, all)
+		}
+	}
+}
+
+// A front that looks whether the server may sleep reads in the record when a container was made.
+func TestMadeContainerIsOnRecord(t *testing.T) {
+	e := &testkit.Engine{}
+	s := &Session{}
+	s.hand.id, s.opts.Engine, s.opts.KillTimeout = session.NewID(), e.Listen(t), time.Second
+	runtime := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir, err := session.Open(os.Getuid(), runtime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.lease, err = dir.Take(s.hand.id); err != nil {
+		t.Fatal(err)
+	}
+	s.newTree().openEngine()
+	s.tree.clear = true
+	s.tree.adoptEngine(s.tree.engine.Listener())
+	defer s.tree.close()
+	for range 2 { // and the next one as well
+		before := time.Now()
+		c, err := net.Dial("unix", s.record.Socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.record.EngineUsed {
+			s.serveEngine()
+			if fired := s.polled.wait(0); len(fired) > 0 {
+				t.Errorf("%v has fired, and nothing was made", fired)
+			}
+		}
+		_, _ = io.WriteString(c, "POST /containers/create HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+		_, _ = io.ReadAll(c)
+		c.Close()
+		if fired := s.polled.wait(0); !slices.Equal(fired, []source{made}) {
+			t.Fatalf("%v has fired", fired)
+		}
+		s.noteMade()
+		if r, err := dir.Read(s.hand.id); err != nil || r.ContainerAt.Before(before) {
+			t.Errorf("made at %v, on record %v, %v", before, r.ContainerAt, err)
 		}
 	}
 }

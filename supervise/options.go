@@ -34,10 +34,9 @@ type Containers string
 
 // The values of --containers.
 const (
-	ContainersAuto     Containers = "auto"     // all, where an engine is in sight
-	ContainersAll      Containers = "all"      // all, and a warning where no engine is in sight
-	ContainersAttached Containers = "attached" // only those that run in the foreground of their client
-	ContainersOff      Containers = "off"      // none: no proxy
+	ContainersAuto Containers = "auto" // all, where an engine is in sight
+	ContainersAll  Containers = "all"  // all, and a warning where no engine is in sight
+	ContainersOff  Containers = "off"  // none: no proxy
 )
 
 // Options are what the user may choose for a session.
@@ -55,10 +54,9 @@ type Options struct {
 	Cgroup      Cgroup
 	Limiting
 	// Containers says which containers end with the session. Engine is the engine's URL instead of the one that the
-	// docker CLI would use. ContainerGrace is the time from a container's stop signal to its removal, 0 or more.
-	Containers     Containers
-	Engine         string
-	ContainerGrace time.Duration
+	// docker CLI would use.
+	Containers Containers
+	Engine     string
 	// Key makes the session wait for an ending session of the same gateway with the same key; with "" it does not wait.
 	Key string
 	// Share is the place of the shared server whose host this is, else "". With a Key the session waits for an earlier one of
@@ -79,18 +77,17 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		EOFGrace: 12 * time.Second, TermGrace: 10 * time.Second, GoneGrace: 3 * time.Second, KillTimeout: 5 * time.Second,
-		ContainerGrace: 400 * time.Millisecond,
-		Cgroup:         CgroupAuto, Containers: ContainersAuto, Log: eventlog.Options{Level: zerolog.WarnLevel},
+		Cgroup: CgroupAuto, Containers: ContainersAuto, Log: eventlog.Options{Level: zerolog.WarnLevel},
 	}
 }
 
-// removalLimit is how long an engine may take in one round, beside the grace period of the containers. It needs some time
-// also where processes get none.
-func (o *Options) removalLimit() time.Duration { return max(o.KillTimeout, keeper.AnswerTime) }
+// removalLimit is how long an engine may take, beside the grace period of the containers. It needs some time also where
+// processes get none.
+func (o *Options) removalLimit() time.Duration { return max(o.KillTimeout, time.Second) }
 
 // longestRemoval is the longest time that the removal of a session's containers may take.
 func (o *Options) longestRemoval() time.Duration {
-	return keeper.LongestRemoval(o.ContainerGrace, o.removalLimit())
+	return keeper.LongestRemoval(o.removalLimit())
 }
 
 // LongestEnd is the longest time that the end of a session may take, whatever it has.

@@ -21,6 +21,7 @@ const (
 	anchor                // the process between the gateway and us
 	queued                // signals that do not end the session
 	clients               // a client connects to the container engine through us
+	made                  // a client has made a container
 )
 
 // causeOf is the cause for a source that has fired, NoCause for one that ends no session.

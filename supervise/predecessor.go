@@ -23,12 +23,11 @@ func (s *Session) awaitPredecessor() {
 	}
 	began, longest := time.Now(), time.Duration(0)
 	for {
-		owner, id := s.predecessor()
-		if id == "" {
+		owner, r := s.predecessor()
+		if r == nil {
 			return
 		}
-		// Its socket goes with its containers, and it needs some time after that.
-		longest = max(longest, s.opts.longestPredecessor(id))
+		longest = max(longest, s.opts.longestPredecessor(r))
 		limit := began.Add(longest)
 		if !time.Now().Before(limit) {
 			s.log.Warn().Str("key", s.opts.Key).Msg("an ending session of this key is still there: started beside it")
@@ -39,9 +38,9 @@ func (s *Session) awaitPredecessor() {
 }
 
 // longestPredecessor is how long the end of a session with our options is waited for.
-func (o *Options) longestPredecessor(id string) time.Duration {
+func (o *Options) longestPredecessor(r *session.Record) time.Duration {
 	end := o.EOFGrace + o.TermGrace + o.KillTimeout + time.Second
-	if o.Containers != ContainersOff && session.MayHaveContainers(id, os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")) {
+	if o.Containers != ContainersOff && r.EngineUsed {
 		end += o.longestRemoval()
 	}
 	return end
@@ -58,15 +57,15 @@ func awaitEnd(id proc.ID, limit time.Time) {
 	proc.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, max(time.Until(limit), 0))
 }
 
-// predecessor finds an ending session of our key and gateway; id is "" if there is none. owner is the process that ends
+// predecessor finds an ending session of our key and gateway; nil if there is none. owner is the process that ends
 // it: its supervisor, or its anchor where the supervisor was killed.
-func (c *common) predecessor() (owner proc.ID, id string) {
+func (c *common) predecessor() (owner proc.ID, of *session.Record) {
 	dir := c.lease.Dir()
 	ids, err := dir.IDs()
 	if err != nil {
-		return proc.ID{}, ""
+		return proc.ID{}, nil
 	}
-	for _, id = range ids {
+	for _, id := range ids {
 		r, err := dir.Read(id)
 		if err != nil || id == c.hand.id || id == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) {
 			continue
@@ -76,11 +75,11 @@ func (c *common) predecessor() (owner proc.ID, id string) {
 		}
 		// A dead one may stay as a zombie that a tracer holds. Its pidfd is ready, so there is nothing to wait for.
 		if st, err := c.reader.Stat(r.Supervisor.PID); err == nil && st.ID == r.Supervisor && !st.Dead() {
-			return r.Supervisor, id
+			return r.Supervisor, &r
 		}
-		return r.Anchor, id
+		return r.Anchor, &r
 	}
-	return proc.ID{}, ""
+	return proc.ID{}, nil
 }
 
 // goesOn reports whether a session is behind a front that lives: the front's own record tells whether that is ending.

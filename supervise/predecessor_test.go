@@ -43,8 +43,8 @@ func TestPredecessorIsNoZombie(t *testing.T) {
 		if dead {
 			want = r.Anchor
 		}
-		if owner, id := next.predecessor(); id != r.ID || owner != want {
-			t.Errorf("dead: %t: waits for %v of %q; want %v", dead, owner, id, want)
+		if owner, of := next.predecessor(); of == nil || of.ID != r.ID || owner != want {
+			t.Errorf("dead: %t: waits for %v of %+v; want %v", dead, owner, of, want)
 		}
 		in.Close()
 		_ = cmd.Wait()
@@ -53,14 +53,12 @@ func TestPredecessorIsNoZombie(t *testing.T) {
 
 // A session that has an engine may take longer to end: as long as the removal of its containers may take.
 func TestPredecessorHasTimeForItsContainers(t *testing.T) {
-	s, _ := listening(t)
-	defer s.tree.close()
 	o := Defaults()
 	plain := o.EOFGrace + o.TermGrace + o.KillTimeout + time.Second
-	if got := o.longestPredecessor("x"); got != plain {
+	if got := o.longestPredecessor(&session.Record{}); got != plain {
 		t.Errorf("without an engine: %v, want %v", got, plain)
 	}
-	if got, want := o.longestPredecessor(s.hand.id), plain+o.longestRemoval(); got != want {
+	if got, want := o.longestPredecessor(&session.Record{EngineUsed: true}), plain+o.longestRemoval(); got != want {
 		t.Errorf("with an engine: %v, want %v", got, want)
 	}
 	if got, want := o.LongestEnd()+time.Second, plain+o.longestRemoval(); got != want {
@@ -95,8 +93,8 @@ func TestSessionBehindAFrontWaitsForTheLast(t *testing.T) {
 		if name == "its own front" {
 			next.opts.Share, next.opts.Key = "place", "key"
 		}
-		if _, id := next.predecessor(); (id != "") != c.waits {
-			t.Errorf("%s: waits for %q", name, id)
+		if _, of := next.predecessor(); (of != nil) != c.waits {
+			t.Errorf("%s: waits for %+v", name, of)
 		}
 	}
 }

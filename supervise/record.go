@@ -36,14 +36,6 @@ func (c *common) openRecord() {
 	}
 }
 
-// directory is where the record is; nil where none can be kept.
-func (c *common) directory() *session.Directory {
-	if c.lease == nil {
-		return nil
-	}
-	return c.lease.Dir()
-}
-
 // state is what the record says of the session.
 func (s *Session) state() string {
 	if s.cause != session.NoCause {
@@ -115,11 +107,9 @@ func (s *Session) closeRecord(r *remains) {
 		s.writeRecord(session.StateSurvived)
 		s.lease.Release()
 	case r.people:
-		s.record.Socket, s.record.Engine = "", ""
+		s.record.EngineUsed = false // The containers are gone. What is kept may reach the engine by the socket's name.
 		s.writeRecord(session.StateKept)
-		if err := s.lease.ReleaseRecord(); err != nil {
-			s.log.Warn().Err(err).Msg("journal of the session not removed")
-		}
+		s.lease.Release()
 	default:
 		if err := s.lease.Remove(); err != nil {
 			s.log.Warn().Err(err).Msg("session record not removed")

@@ -94,7 +94,9 @@ func (s *Session) pollOnce() {
 		case stdin:
 			s.request(teardown.StdinClosed, session.CauseStdin)
 		case clients:
-			s.tree.serveEngine()
+			s.serveEngine()
+		case made:
+			s.noteMade()
 		default:
 			s.request(teardown.OwnerGone, causeOf(src))
 		}
@@ -137,7 +139,7 @@ func (s *Session) newTree() *tree {
 	t := &tree{common: &s.common}
 	t.machine.Grace = s.opts.grace()
 	t.members.Root, t.members.Keep, t.members.Helpers = os.Getpid(), s.opts.Keep, t.helpers
-	t.members.KeepNothing = s.opts.KeepNothing
+	t.members.KeepNothing, t.members.Began = s.opts.KeepNothing, s.started
 	t.members.Above = []int{s.hand.anchor, s.hand.supervisor, s.hand.parent, s.record.Parent.PID, s.record.Gateway.PID}
 	t.members.Group = s.serverGroup()
 	t.killer = t.members.Killer(s.opts.KillTimeout / 2)

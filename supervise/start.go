@@ -173,7 +173,7 @@ func Alone(opts Options) (int, error) {
 	start, code, err := s.prepare()
 	if err == nil {
 		if s.tree.engine != nil {
-			s.tree.adoptEngine(s.directory(), start.Listener)
+			s.tree.adoptEngine(start.Listener)
 		}
 		if err = s.execute(start); err != nil {
 			code = startCode(err)

@@ -38,9 +38,6 @@ func (c *common) startSweep() {
 // helpers are the processes that we have started for ourselves, which are no members of the session.
 func (t *tree) helpers() []proc.ID {
 	var out []proc.ID
-	if t.engine != nil {
-		out = t.engine.Helpers()
-	}
 	if !t.sweeper.Zero() {
 		out = append(slices.Clip(out), t.sweeper)
 	}

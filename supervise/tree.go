@@ -221,7 +221,7 @@ func (t *tree) close() remains {
 		r.survivors, r.kept, _ = t.killer.Survivors()
 	}
 	r.belongings, r.people = t.belongings(r.kept)
-	r.removed = t.closeEngine(t.engine)
+	r.removed = t.closeEngine(len(r.kept) > 0)
 	r.unseen = len(r.survivors) == 0 && t.unseen()
 	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.Err != nil
 	if t.members.Leaf != nil {
@@ -243,7 +243,6 @@ func (t *tree) unseen() bool {
 	if t.clear {
 		return false
 	}
-	// The removal of containers may have started and ended helpers.
 	left, _ := proc.Reap(func(int, unix.WaitStatus) {})
 	return left && !t.explained()
 }

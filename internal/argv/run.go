@@ -33,12 +33,10 @@ var Run = [...]Flag{
 	{Name: "limits", Env: "MCP_TETHER_LIMITS", Default: "try", Values: []string{"try", "require"}, Kind: Text, Group: groupLimits,
 		Usage: "where these limits cannot be enforced, `WHAT`: try (start all the same, and say so) or require (refuse)"},
 
-	{Name: "containers", Env: "MCP_TETHER_CONTAINERS", Default: "auto", Values: []string{"auto", "all", "attached", "off"}, Kind: Text, Group: groupBoxes,
-		Usage: "end containers that the session created: `WHICH` auto (all, where an engine is in sight), all, attached or off"},
+	{Name: "containers", Env: "MCP_TETHER_CONTAINERS", Default: "auto", Values: []string{"auto", "all", "off"}, Kind: Text, Group: groupBoxes,
+		Usage: "end containers that the session created: `WHICH` auto (all, where an engine is in sight), all (and a warning where none is) or off"},
 	{Name: "engine", Env: "MCP_TETHER_ENGINE", Kind: Text, Group: groupBoxes,
 		Usage: "container engine `URL` instead of the one the docker command would use"},
-	{Name: "container-grace", Env: "MCP_TETHER_CONTAINER_GRACE", Default: "400ms", Kind: Duration, Group: groupBoxes,
-		Usage: "`DURATION` from a container's stop signal to its removal"},
 
 	{Name: "lazy", Env: "MCP_TETHER_LAZY", Front: true, Group: groupReplace,
 		Usage: "start the server when it is needed: the handshake and the first lists come from what earlier sessions saw"},

@@ -75,7 +75,7 @@ func TestDefaults(t *testing.T) {
 func TestBadValues(t *testing.T) {
 	plainEnvironment(t)
 	const longest = "87600h"
-	o := read(t, "--eof-grace="+longest, "--term-grace="+longest, "--container-grace="+longest).session
+	o := read(t, "--eof-grace="+longest, "--term-grace="+longest).session
 	if end := o.LongestEnd(); end < 0 {
 		t.Errorf("the longest end is %v", end)
 	}

@@ -81,7 +81,8 @@ var reapFlags = [...]argv.Flag{
 	{Name: "min-age", Kind: argv.Duration, Usage: "spare what is younger than `DURATION`"},
 	{Name: "forget", Kind: argv.Text, Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
 	{Name: "engine", Env: engine.EnvURL, Kind: argv.Text, Usage: "ask the container engine at `URL` instead of the docker command's"},
-	{Name: "no-containers", Usage: "ask no container engine"},
+	{Name: "containers", Default: "auto", Values: []string{"auto", "off"}, Kind: argv.Text,
+		Usage: "containers of dead sessions: `WHICH` auto (all, where an engine is in sight) or off"},
 	{Name: "timeout", Default: "1m", Kind: argv.Duration, Usage: "give up after `DURATION`, whatever was met"},
 	{Name: "metrics-file", Kind: argv.Text, Usage: "write Prometheus metrics to `FILE`"},
 	{Name: "quiet", Usage: "print nothing but errors and survivors"},
@@ -118,7 +119,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o := reap.Options{
 		Delegated: delegated, Timeout: c.Duration("timeout"),
 		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: dwell, Runtime: runtimeDir(),
-		Reach: reap.Reach{Engine: c.String("engine"), None: c.Bool("no-containers"), Commandless: delegated},
+		Reach: reap.Reach{Engine: c.String("engine"), None: c.String("containers") == "off"},
 		Grace: teardown.Grace{Term: reapTerm, Kill: supervise.Defaults().KillTimeout},
 	}
 	if c.Args().Present() {
@@ -171,7 +172,7 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 		return nil, nil
 	}
 	words := []string{"reap", "--json"}
-	for _, name := range []string{"kill", "unwrapped", "no-containers", "match", "session", "min-age"} {
+	for _, name := range []string{"kill", "unwrapped", "keep-nothing", "containers", "match", "session", "min-age"} {
 		if c.IsSet(name) {
 			words = append(words, fmt.Sprintf("--%s=%v", name, c.Value(name)))
 		}

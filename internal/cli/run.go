@@ -115,7 +115,7 @@ func (s *settings) read(c *cli.Context) error {
 	if err := checkValues(c, argv.Run[:], func(f *argv.Flag) bool { return f.Share && o.Share != "" }); err != nil {
 		return err
 	}
-	o.EOFGrace, o.TermGrace, o.ContainerGrace = c.Duration("eof-grace"), c.Duration("term-grace"), c.Duration("container-grace")
+	o.EOFGrace, o.TermGrace = c.Duration("eof-grace"), c.Duration("term-grace")
 	if c.IsSet("term-grace") {
 		o.GoneGrace = o.TermGrace
 	}

@@ -15,16 +15,13 @@ type Container struct {
 	ID     string      `json:"id"`
 	Name   string      `json:"name,omitempty"`
 	Image  string      `json:"image,omitempty"`
-	// State is the engine's word for its state, "" for a network. UnknownState when the engine did not answer.
+	// State is the engine's word for its state, "" for a network.
 	State string `json:"state,omitempty"`
 	// Why is the proof that it belongs to the session, or what is missing from it.
 	Why string `json:"why,omitempty"`
 	// Result is what became of it: "listed", "removed" or "survived". ps leaves it empty.
 	Result string `json:"result,omitempty"`
 }
-
-// UnknownState is the state of a container about which its engine does not say anything.
-const UnknownState = "unknown"
 
 // shortID is how many characters of an id engines show.
 const shortID = 12

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,15 +58,14 @@ const engineTimeout = 3 * time.Second
 func Engine() (c Check, ok bool) {
 	e, ok, err := engine.Resolve(os.Getenv(engine.EnvURL), os.Getenv)
 	if err != nil {
-		return poor(Warn, "engine", "docker context ls", "%v", err), true
+		return poor(Warn, "engine", "docker context ls, or --containers=off for sessions without one", "containers do not end with their session: %v", err), true
 	}
 	if !ok {
 		return Check{}, false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), engineTimeout)
 	defer cancel()
-	cl := engine.Client{Dial: func() (net.Conn, error) { return e.Dial(engineTimeout, nil) }}
-	if _, err := cl.Containers(ctx); err != nil {
+	if err := (engine.Client{Dial: e.Dial}).Ping(ctx); err != nil {
 		return poor(Warn, "engine", "start it, or give the user access to its socket; --containers=off for sessions without one",
 			"%s (%s): %v", e.URL, e.From, err), true
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +9,10 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"mcp-tether/internal/http1"
 )
@@ -41,83 +42,58 @@ const (
 	maxParts    = 32 << 10
 )
 
-// Client sends requests to an engine, each on a connection of its own. The context bounds every call, except for Dial,
-// which must bound itself. Errors wrap ErrNotFound, ErrForbidden, ErrUnreachable, ErrBadResponse or the context's.
+// Client sends requests to an engine, each on a connection of its own. The context bounds every call. Errors wrap
+// ErrNotFound, ErrForbidden, ErrUnreachable, ErrBadResponse or the context's.
 //
 // The paths are those of docker's API, without a version, so that the engine uses its own. Podman understands them too.
 // See docs.docker.com/reference/api/engine and docs.podman.io/en/latest/_static/api.html.
 type Client struct {
-	Dial func() (net.Conn, error)
+	Dial func(ctx context.Context) (net.Conn, error)
 }
 
-// Containers lists all containers that the engine has, in any state.
-func (c Client) Containers(ctx context.Context) ([]Info, error) {
-	return list[listedContainer](ctx, c, Container, "/containers/json?all=1")
-}
-
-// ContainersIn returns the ids of the containers that are in a network, in any state. Docker knows the network of a
-// container that was never started only by the network's name. So a name finds those of a network too that was removed
-// and made anew.
-func (c Client) ContainersIn(ctx context.Context, id, name string) (ids []string, err error) {
-	path, err := pathOf("/containers/json?all=1&filters=%7B%22network%22:%5B%22", id, "%22")
+// Labelled lists the containers, in any state, the pods and the networks that have the label of a session; of any with "".
+// A filter in front of the engine may let nothing of the latter two kinds pass: then none were made.
+func (c Client) Labelled(ctx context.Context, session string) ([]Object, error) {
+	label := LabelSession
+	if session != "" {
+		label += "=" + session
+	}
+	filters := "filters=" + url.QueryEscape(`{"label":["`+label+`"]}`)
+	have, err := list[listedContainer](ctx, c, Container, "/containers/json?all=1&"+filters)
 	if err != nil {
 		return nil, err
 	}
-	if !isNoID(name) {
-		path += ",%22" + name + "%22"
+	pods, err := list[listedOther](ctx, c, Pod, libpod+"/pods/json?"+filters)
+	if err != nil && !isUnknown(err) {
+		return nil, err
 	}
-	var all []object
-	err = c.decode(ctx, path+"%5D%7D", &all)
-	for i := range all {
-		if !all[i].isOfAnother(id, name) {
-			ids = append(ids, all[i].ID)
-		}
+	networks, err := list[listedOther](ctx, c, Network, "/networks?"+filters)
+	if err != nil && !isUnknown(err) {
+		return nil, err
 	}
-	return ids, err
+	// Some filters in front of an engine leave out what they do not know.
+	all := append(append(have, pods...), networks...)
+	return slices.DeleteFunc(all, func(o Object) bool {
+		return o.Labels[LabelSession] == "" || session != "" && o.Labels[LabelSession] != session
+	}), nil
 }
 
-// maxSettings is how much of a container's networks is decoded, in bytes. Decoded, it may take a multiple of that.
-const maxSettings = 64 << 10
+// Ping reports whether the engine answers.
+func (c Client) Ping(ctx context.Context) error {
+	_, err := c.request(ctx, "GET", "/containers/json?limit=1")
+	return err
+}
 
-// isOfAnother reports whether a container was in a network of the same name that is gone, and is not in this one. It cannot
-// be started. Podman gives a network's name for its id, and old versions of docker give none.
-func (o *object) isOfAnother(id, name string) bool {
-	var settings map[string]any
-	text := o.NetworkSettings
-	if len(text) > maxSettings || bytes.Contains(text, []byte(`"`+id+`"`)) || json.Unmarshal(text, &settings) != nil {
-		return false
+// ContainersIn returns the ids of the containers that are in a network, in any state. Docker knows the network of a
+// container that was never started only by the network's name.
+func (c Client) ContainersIn(ctx context.Context, id, name string) ([]string, error) {
+	filters, err := json.Marshal(map[string][]string{"network": {id, name}})
+	if err != nil {
+		return nil, err
 	}
-	networks, _ := settings["Networks"].(map[string]any)
-	network, _ := networks[name].(map[string]any)
-	of, _ := network["NetworkID"].(string)
-	return of != "" && of != name
-}
-
-// object is what is read of an object that needs no more than its id, or of a container in a network.
-type object struct {
-	ID              string `json:"Id"`
-	NetworkSettings json.RawMessage
-}
-
-func idsIn(all []object) (ids []string) {
-	for _, o := range all {
-		ids = append(ids, o.ID)
-	}
-	return ids
-}
-
-// Networks lists all networks.
-func (c Client) Networks(ctx context.Context) ([]Info, error) {
-	return list[listedObject](ctx, c, Network, "/networks")
-}
-
-// Pods lists podman's pods; other engines have none.
-func (c Client) Pods(ctx context.Context) ([]Info, error) {
-	pods, err := list[listedObject](ctx, c, Pod, libpod+"/pods/json")
-	if isUnknown(err) && !errors.Is(err, ErrForbidden) {
-		return nil, nil
-	}
-	return pods, err
+	var all []identified
+	err = c.decode(ctx, "/containers/json?all=1&filters="+url.QueryEscape(string(filters)), &all)
+	return idsIn(all), err
 }
 
 // isUnknown reports whether an engine other than podman, or a filter in front of it, may answer podman's own requests so.
@@ -129,66 +105,31 @@ func isUnknown(err error) bool {
 const libpod = "/v4.0.0/libpod"
 
 // list requests a JSON array of objects.
-func list[T interface{ info(kind Kind) Info }](ctx context.Context, c Client, kind Kind, path string) ([]Info, error) {
-	var objects []T
-	if err := c.decode(ctx, path, &objects); err != nil {
+func list[T interface{ object(kind Kind) Object }](ctx context.Context, c Client, kind Kind, path string) ([]Object, error) {
+	var all []T
+	if err := c.decode(ctx, path, &all); err != nil {
 		return nil, err
 	}
-	infos := make([]Info, len(objects))
-	for i, o := range objects {
-		infos[i] = o.info(kind)
+	objects := make([]Object, len(all))
+	for i, x := range all {
+		objects[i] = x.object(kind)
 	}
-	return infos, nil
+	return objects, nil
 }
 
-// Inspect returns everything about one container, by its id or name.
-func (c Client) Inspect(ctx context.Context, id string) (Info, error) {
+// Interactive reports whether a container has a standard input, as with `docker run -i`.
+func (c Client) Interactive(ctx context.Context, id string) (bool, error) {
+	var x struct{ Config struct{ OpenStdin bool } }
 	path, err := pathOf("/containers/", id, "/json")
-	if err != nil {
-		return Info{}, err
+	if err == nil {
+		err = c.decode(ctx, path, &x)
 	}
-	var x inspected
-	if err := c.decode(ctx, path, &x); err != nil {
-		return Info{}, err
-	}
-	return x.info(), nil
+	return x.Config.OpenStdin, err
 }
 
-// PodContainers returns the ids of a pod's containers. Podman makes the infra container with the pod; infra is "" if there
-// is none.
-func (c Client) PodContainers(ctx context.Context, pod string) (infra string, containers []string, err error) {
-	path, err := pathOf(libpod+"/pods/", pod, "/json")
-	if err != nil {
-		return "", nil, err
-	}
-	var x struct {
-		InfraContainerID string
-		Containers       []object
-	}
-	if err := c.decode(ctx, path, &x); err != nil {
-		return "", nil, err
-	}
-	return x.InfraContainerID, idsIn(x.Containers), nil
-}
-
-// ImageLabels returns the labels of an image, by its id.
-func (c Client) ImageLabels(ctx context.Context, imageID string) (map[string]string, error) {
-	path, err := pathOf("/images/", imageID, "/json")
-	if err != nil {
-		return nil, err
-	}
-	var image struct {
-		Config struct{ Labels map[string]string }
-	}
-	if err := c.decode(ctx, path, &image); err != nil {
-		return nil, err
-	}
-	return image.Config.Labels, nil
-}
-
-// Signal sends a signal, by name or number, to the first process of a container.
-func (c Client) Signal(ctx context.Context, id, signal string) error {
-	return c.do(ctx, "POST", "/containers/", id, "/kill?signal="+url.QueryEscape(signal))
+// Stop sends a container its stop signal, and returns when it has ended. The engine kills it after a second.
+func (c Client) Stop(ctx context.Context, id string) error {
+	return c.do(ctx, "POST", "/containers/", id, "/stop?t=1")
 }
 
 // Unpause resumes a paused container.
@@ -196,58 +137,73 @@ func (c Client) Unpause(ctx context.Context, id string) error {
 	return c.do(ctx, "POST", "/containers/", id, "/unpause")
 }
 
-// AwaitStop returns when a container is not running.
-func (c Client) AwaitStop(ctx context.Context, id string) error {
-	return c.do(ctx, "POST", "/containers/", id, "/wait?condition=not-running")
+// Kill sends SIGKILL to all processes of a container.
+func (c Client) Kill(ctx context.Context, id string) error {
+	return c.do(ctx, "POST", "/containers/", id, "/kill?signal=SIGKILL")
 }
 
-// Kill sends SIGKILL to all processes of a container or pod.
-func (c Client) Kill(ctx context.Context, kind Kind, id string) error {
-	switch kind {
-	case Container:
-		return c.Signal(ctx, id, "SIGKILL")
-	case Pod:
-		return c.do(ctx, "POST", libpod+"/pods/", id, "/kill?signal=SIGKILL")
-	}
-	return fmt.Errorf("kill %s %s: %w", kind, id, errors.ErrUnsupported)
-}
-
-// Remove removes an object by force: a container with its anonymous volumes, a pod with its containers. It does not
-// remove named volumes, which may hold data. All volumes of a container with BorrowedVolumes stay: the engine would remove
-// another container's if that container is gone. Podman gives running processes ten seconds to end, unless Kill came first.
-func (c Client) Remove(ctx context.Context, x *Info) error {
-	switch x.Kind {
-	case Container:
-		if x.Labels[LabelVolumes] != "" {
-			return c.do(ctx, "DELETE", "/containers/", x.ID, "?force=1")
-		}
-		return c.do(ctx, "DELETE", "/containers/", x.ID, "?force=1&v=1")
-	case Pod:
-		return c.do(ctx, "DELETE", libpod+"/pods/", x.ID, "?force=true")
-	case Network:
-		return c.removeNetwork(ctx, x)
-	case Volume:
-	}
-	return fmt.Errorf("remove %s %s: %w", x.Kind, x.ID, errors.ErrUnsupported)
-}
-
-// removeNetwork removes a network that no container uses. Podman finds the containers only by the network's name: asked by
-// its id, it takes the network away from them (NetworkRm in pkg/domain/infra/abi of containers/podman). There the id is
-// made from the name, so both mean the same network, and also one that was made anew. Elsewhere the id counts.
-func (c Client) removeNetwork(ctx context.Context, x *Info) error {
-	have, err := c.Networks(ctx)
+// RemoveContainer removes a container by force, with its anonymous volumes. Named volumes stay, which may hold data, and all
+// of a container that has anonymous ones of others: the engine would take them for its own.
+func (c Client) RemoveContainer(ctx context.Context, id string) error {
+	borrows, err := c.borrows(ctx, id)
 	if err != nil {
 		return err
 	}
-	same := func(n *Info) bool { return n.ID == x.ID && n.Labels[LabelRequest] == x.Labels[LabelRequest] }
-	if !anyOf(have, same) {
-		return fmt.Errorf("network %s: %w", x.ID, ErrNotFound)
+	after := "?force=1&v=1"
+	if borrows {
+		after = "?force=1"
 	}
-	err = c.do(ctx, "DELETE", libpod+"/networks/", x.Name, "")
-	if isUnknown(err) { // not podman, or it is gone
-		return c.do(ctx, "DELETE", "/networks/", x.ID, "")
+	return c.do(ctx, "DELETE", "/containers/", id, after)
+}
+
+// borrows reports whether a container has anonymous volumes of others, as by --volumes-from, or when compose makes a service
+// anew. Podman lists its own ones beside them, and tells when each was made.
+func (c Client) borrows(ctx context.Context, id string) (bool, error) {
+	var x struct {
+		Created    time.Time
+		HostConfig struct {
+			VolumesFrom []string
+			Binds       []string // SOURCE:TARGET, perhaps with a mode
+			Mounts      []struct{ Source string }
+		}
 	}
-	return err
+	path, err := pathOf("/containers/", id, "/json")
+	if err == nil {
+		err = c.decode(ctx, path, &x)
+	}
+	if err != nil || len(x.HostConfig.VolumesFrom) > 0 {
+		return true, err
+	}
+	sources := x.HostConfig.Binds
+	for _, m := range x.HostConfig.Mounts {
+		sources = append(sources, m.Source)
+	}
+	for _, source := range sources {
+		name, _, _ := strings.Cut(source, ":")
+		if len(name) != 64 || strings.Trim(name, "0123456789abcdef") != "" {
+			continue // the engine has not made this name up
+		}
+		if !c.isYounger(ctx, name, x.Created) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// isYounger reports whether podman has made a volume after that time.
+func (c Client) isYounger(ctx context.Context, volume string, than time.Time) bool {
+	var x struct{ CreatedAt time.Time }
+	return c.decode(ctx, libpod+"/volumes/"+volume+"/json", &x) == nil && !x.CreatedAt.Before(than)
+}
+
+// RemovePod removes a pod by force, with its containers.
+func (c Client) RemovePod(ctx context.Context, id string) error {
+	return c.do(ctx, "DELETE", libpod+"/pods/", id, "?force=true&timeout=0")
+}
+
+// RemoveNetwork removes a network. Podman takes it away from the containers that are in it.
+func (c Client) RemoveNetwork(ctx context.Context, id string) error {
+	return c.do(ctx, "DELETE", "/networks/", id, "")
 }
 
 // Sees reports whether the engine has a path in its file system. Docker checks the mounts of a create before its image.
@@ -351,7 +307,7 @@ func (c Client) roundTrip(ctx context.Context, method, path, send string) ([]byt
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	conn, err := c.Dial()
+	conn, err := c.Dial(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -379,7 +335,7 @@ func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := r.Body("GET").ReadAll(br, limit, nil)
+	body, err := r.ReadBody(br, limit)
 	if err != nil {
 		return nil, readError(err)
 	}

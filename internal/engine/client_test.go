@@ -29,7 +29,7 @@ import (
 func answering(t *testing.T, answer string) (c Client, requests func() []string) {
 	t.Helper()
 	heads := make(chan string, 16)
-	c.Dial = func() (net.Conn, error) {
+	c.Dial = func(context.Context) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		go func() {
 			defer theirs.Close()
@@ -58,127 +58,131 @@ func answered(status, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
 }
 
+// containers lists what the engine answers.
+func containers(ctx context.Context, c Client) ([]Object, error) {
+	return list[listedContainer](ctx, c, Container, "/containers/json")
+}
+
 // The lists are as docker 20.10 and podman 4.3 sent them.
 func TestLists(t *testing.T) {
 	at := time.Unix(1795242890, 0)
+	others := func(kind Kind) func(context.Context, Client) ([]Object, error) {
+		return func(ctx context.Context, c Client) ([]Object, error) { return list[listedOther](ctx, c, kind, "/x") }
+	}
 	for name, c := range map[string]struct {
-		ask  func(Client, context.Context) ([]Info, error)
+		ask  func(context.Context, Client) ([]Object, error)
 		body string
-		path string
-		want []Info
+		want []Object
 	}{
 		"containers": {
-			Client.Containers,
+			containers,
 			`[{"Id":"a1","Names":["/other/alias","/me"],"Image":"img","ImageID":"sha256:1","Command":"x","Created":1795242890,"Labels":{"k":"v"},"State":"paused","Status":"Up (Paused)"},
-			  {"Id":"b2","Names":null,"Image":"sha256:1","ImageID":"sha256:1","Created":1795242890,"Labels":null,"State":"created"},
-			  {"Id":"c3","Names":["/r"],"Created":1795242890,"State":"restarting"}]`,
-			"/containers/json?all=1",
-			[]Info{
-				{Kind: Container, ID: "a1", Name: "me", Image: "img", ImageID: "sha256:1", State: "paused", Labels: map[string]string{"k": "v"}, Created: at, Running: true, Paused: true},
-				{Kind: Container, ID: "b2", Image: "sha256:1", ImageID: "sha256:1", State: "created", Created: at},
-				{Kind: Container, ID: "c3", Name: "r", State: "restarting", Created: at, Running: true},
+			  {"Id":"b2","Names":null,"Image":"sha256:1","ImageID":"sha256:1","Created":1795242890,"Labels":null,"State":"created"}]`,
+			[]Object{
+				{Kind: Container, ID: "a1", Name: "me", Image: "img", State: "paused", Labels: map[string]string{"k": "v"}, Created: at},
+				{Kind: Container, ID: "b2", Image: "sha256:1", State: "created", Created: at},
 			},
 		},
 		"networks": {
-			Client.Networks, `[{"Name":"n","Id":"d4","Created":"2026-11-21T06:34:50Z","Driver":"bridge","Labels":{}}]`, "/networks",
-			[]Info{{Kind: Network, ID: "d4", Name: "n", Labels: map[string]string{}, Created: at.UTC()}},
+			others(Network), `[{"Name":"n","Id":"d4","Created":"2026-11-21T06:34:50Z","Driver":"bridge","Containers":{},"Labels":{}}]`,
+			[]Object{{Kind: Network, ID: "d4", Name: "n", Labels: map[string]string{}, Created: at.UTC()}},
 		},
 		"pods": {
-			Client.Pods, `[{"Id":"e5","Name":"p","Created":"2026-11-21T06:34:50Z","Status":"Degraded","InfraId":"f6","Labels":null}]`, "/v4.0.0/libpod/pods/json",
-			[]Info{{Kind: Pod, ID: "e5", Name: "p", State: "degraded", Created: at.UTC(), Running: true}},
+			others(Pod), `[{"Id":"e5","Name":"p","Created":"2026-11-21T06:34:50Z","Status":"Degraded","InfraId":"f6","Containers":[{"Id":"f6"},{"Id":"a7"}],"Labels":null}]`,
+			[]Object{{Kind: Pod, ID: "e5", Name: "p", State: "degraded", Created: at.UTC(), Infra: "f6", Members: []string{"f6", "a7"}}},
 		},
-		"none": {Client.Containers, `[]`, "/containers/json?all=1", []Info{}},
-		"null": {Client.Networks, `null`, "/networks", []Info{}},
+		"none": {containers, `[]`, []Object{}},
+		"null": {others(Network), `null`, []Object{}},
 	} {
-		cl, requests := answering(t, answered("200 OK", c.body))
-		got, err := c.ask(cl, t.Context())
+		cl, _ := answering(t, answered("200 OK", c.body))
+		got, err := c.ask(t.Context(), cl)
 		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, c.want)
 		}
-		want := "GET " + c.path + " HTTP/1.1\r\nHost: docker\r\nUser-Agent: mcp-tether\r\nConnection: close\r\n\r\n"
-		if r := requests(); len(r) != 1 || r[0] != want {
-			t.Errorf("%s: asked %q", name, r)
+	}
+	for state, runs := range map[string]bool{"running": true, "paused": true, "restarting": true, "degraded": true, "created": false, "exited": false} {
+		if (&Object{State: state}).Running() != runs {
+			t.Errorf("%s: running is %v", state, !runs)
 		}
 	}
 }
 
-// An engine other than podman has no pods.
-func TestNoPods(t *testing.T) {
-	c, _ := answering(t, answered("404 Not Found", `{"message":"page not found"}`))
-	if pods, err := c.Pods(t.Context()); len(pods) != 0 || err != nil {
-		t.Errorf("%v, %v", pods, err)
+// The engine is asked for one session, or for all.
+func TestLabelledAsksForLabels(t *testing.T) {
+	for session, filter := range map[string]string{"s": "%7B%22label%22%3A%5B%22mcp-tether.session%3Ds%22%5D%7D", "": "%7B%22label%22%3A%5B%22mcp-tether.session%22%5D%7D"} {
+		c, requests := answering(t, answered("200 OK", `[]`))
+		if _, err := c.Labelled(t.Context(), session); err != nil {
+			t.Error(err)
+		}
+		want := []string{"/containers/json?all=1&filters=" + filter, libpod + "/pods/json?filters=" + filter, "/networks?filters=" + filter}
+		for i, r := range requests() {
+			if r != "GET "+want[i]+" HTTP/1.1\r\nHost: docker\r\nUser-Agent: mcp-tether\r\nConnection: close\r\n\r\n" {
+				t.Errorf("%q: asked %q", session, r)
+			}
+		}
 	}
 }
 
-// A container that was in a network of that name, which is gone, is not in the one that was made anew.
-func TestContainersIn(t *testing.T) {
-	const entry = `{"Id":"a","NetworkSettings":%s}`
-	for settings, in := range map[string]bool{
-		`{"Networks":{"net":{"NetworkID":"n1"}}}`:                             true,
-		`{"Networks":{"net":{"NetworkID":"old"}}}`:                            false,
-		`{"Networks":{"net":{"NetworkID":"old"},"m":{"NetworkID":"m1"}}}`:     false,
-		`{"Networks":{"net":{"NetworkID":"old"},"other":{"NetworkID":"n1"}}}`: true,
-		`{"Networks":{"net":{"NetworkID":""}}}`:                               true, // docker's, never started
-		`{"Networks":{"net":{"NetworkID":"net"}}}`:                            true, // podman's
-		`{"Networks":{"net":null}}`:                                           true,
-		`{"Networks":{"m":{"NetworkID":"m1"}}}`:                               true,
-		`{"Networks":{}}`:                                                     true,
-		`{}`:                                                                  true,
-		`null`:                                                                true,
+// What the engine would remove with a container, though it may be an anonymous volume of another one.
+func TestVolumesOfOthers(t *testing.T) {
+	name := strings.Repeat("a", 64)
+	const late, early = `200 OK|{"CreatedAt":"2026-11-21T06:34:50.5Z"}`, `200 OK|{"CreatedAt":"2026-11-21T06:34:49Z"}`
+	for _, c := range []struct {
+		host, volume string
+		want         bool
+	}{
+		{`{}`, late, false},
+		{`{"VolumesFrom":["c:ro"]}`, late, true},
+		{`{"Binds":["data:/d"]}`, early, false},
+		{`{"Binds":["/NAME:/d"]}`, early, false},
+		{`{"Binds":["data:/d","NAME:/e:rw"]}`, "404 Not Found|{}", true}, // docker lists what was given only
+		{`{"Binds":["NAME:/e:rw"]}`, early, true},
+		{`{"Binds":["NAME:/e:rw"]}`, late, false}, // podman lists its own ones too
+		{`{"Mounts":[{"Type":"volume","Source":"NAME"}]}`, "404 Not Found|{}", true},
+		{`{"Mounts":[{"Type":"volume","Target":"/d"}]}`, early, false},
 	} {
-		c, _ := answering(t, answered("200 OK", "["+fmt.Sprintf(entry, settings)+`,{"Id":"b"}]`))
-		got, err := c.ContainersIn(t.Context(), "n1", "net")
-		want := []string{"a", "b"}
-		if !in {
-			want = want[1:]
-		}
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %q, %v", settings, got, err)
+		cl := Client{Dial: func(ctx context.Context) (net.Conn, error) {
+			inspected, _ := answering(t, answered("200 OK", `{"Id":"a","Created":"2026-11-21T06:34:50Z","HostConfig":`+strings.ReplaceAll(c.host, "NAME", name)+`}`))
+			status, body, _ := strings.Cut(c.volume, "|")
+			volume, _ := answering(t, answered(status, body))
+			return either(ctx, inspected, volume)
+		}}
+		if got, err := cl.borrows(t.Context(), "a"); got != c.want || err != nil {
+			t.Errorf("%s, %s: %v, %v", c.host, c.volume, got, err)
 		}
 	}
 }
 
-func TestInspect(t *testing.T) {
-	c, _ := answering(t, answered("200 OK", `{"Id":"a1","Name":"/me","Image":"sha256:1","Created":"2026-11-21T06:34:50.385636568Z",
-		"State":{"Status":"running","Running":true,"Paused":false,"Restarting":false},
-		"Config":{"Image":"img","Labels":{"k":"v"},"StopSignal":"15"}}`))
-	got, err := c.Inspect(t.Context(), "a1")
-	want := Info{
-		Kind: Container, ID: "a1", Name: "me", Image: "img", ImageID: "sha256:1", State: "running", Labels: map[string]string{"k": "v"},
-		Created: time.Date(2026, 11, 21, 6, 34, 50, 385636568, time.UTC), Running: true, StopSignal: "15",
-	}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
-func TestImageLabels(t *testing.T) {
-	c, requests := answering(t, answered("200 OK", `{"Id":"sha256:1","Config":{"Labels":{"k":"v"}}}`))
-	got, err := c.ImageLabels(t.Context(), "sha256:1")
-	if err != nil || got["k"] != "v" {
-		t.Errorf("%v, %v", got, err)
-	}
-	if r := requests(); !strings.HasPrefix(r[0], "GET /images/sha256:1/json HTTP") {
-		t.Errorf("asked %q", r)
-	}
-	c, _ = answering(t, answered("200 OK", `{"Config":null}`))
-	if got, err := c.ImageLabels(t.Context(), "sha256:1"); err != nil || len(got) != 0 {
-		t.Errorf("without labels: %v, %v", got, err)
-	}
+// either is a connection to one engine, or to the other for questions about volumes.
+func either(ctx context.Context, one, other Client) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	go func() {
+		defer theirs.Close()
+		head, err := http1.ReadHead(bufio.NewReader(theirs))
+		if err != nil {
+			return
+		}
+		if bytes.Contains(head, []byte("/volumes/")) {
+			one = other
+		}
+		up, err := one.Dial(ctx)
+		if err != nil {
+			return
+		}
+		defer up.Close()
+		_, _ = up.Write(head)
+		_, _ = io.Copy(theirs, up)
+	}()
+	return ours, nil
 }
 
 func TestDeeds(t *testing.T) {
 	for want, do := range map[string]func(context.Context, Client) error{
-		"POST /containers/a1/kill?signal=SIGRTMIN%2B3":    func(ctx context.Context, c Client) error { return c.Signal(ctx, "a1", "SIGRTMIN+3") },
-		"POST /containers/a1/kill?signal=SIGKILL":         func(ctx context.Context, c Client) error { return c.Kill(ctx, Container, "a1") },
-		"POST /v4.0.0/libpod/pods/a1/kill?signal=SIGKILL": func(ctx context.Context, c Client) error { return c.Kill(ctx, Pod, "a1") },
-		"POST /containers/a1/unpause":                     func(ctx context.Context, c Client) error { return c.Unpause(ctx, "a1") },
-		"POST /containers/a1/wait?condition=not-running":  func(ctx context.Context, c Client) error { return c.AwaitStop(ctx, "a1") },
-		"DELETE /containers/a1?force=1&v=1":               func(ctx context.Context, c Client) error { return c.Remove(ctx, &Info{Kind: Container, ID: "a1"}) },
-		"DELETE /v4.0.0/libpod/pods/a1?force=true":        func(ctx context.Context, c Client) error { return c.Remove(ctx, &Info{Kind: Pod, ID: "a1"}) },
-		"DELETE /containers/a1?force=1": func(ctx context.Context, c Client) error {
-			return c.Remove(ctx, &Info{Kind: Container, ID: "a1", Labels: map[string]string{LabelVolumes: BorrowedVolumes}})
-		},
+		"POST /containers/a1/stop?t=1":                       func(ctx context.Context, c Client) error { return c.Stop(ctx, "a1") },
+		"POST /containers/a1/kill?signal=SIGKILL":            func(ctx context.Context, c Client) error { return c.Kill(ctx, "a1") },
+		"POST /containers/a1/unpause":                        func(ctx context.Context, c Client) error { return c.Unpause(ctx, "a1") },
+		"DELETE /v4.0.0/libpod/pods/a1?force=true&timeout=0": func(ctx context.Context, c Client) error { return c.RemovePod(ctx, "a1") },
+		"DELETE /networks/a1":                                func(ctx context.Context, c Client) error { return c.RemoveNetwork(ctx, "a1") },
 	} {
 		for answer, result := range map[string]error{
 			"HTTP/1.1 204 No Content\r\n\r\n":                                       nil,
@@ -197,29 +201,14 @@ func TestDeeds(t *testing.T) {
 	}
 }
 
-// A volume may hold data.
-func TestVolumesAreNotRemoved(t *testing.T) {
-	c, requests := answering(t, "HTTP/1.1 204 No Content\r\n\r\n")
-	if err := c.Remove(t.Context(), &Info{Kind: Volume, ID: "v"}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Error(err)
-	}
-	if err := c.Kill(t.Context(), Network, "n"); !errors.Is(err, errors.ErrUnsupported) {
-		t.Error(err)
-	}
-	if r := requests(); len(r) != 0 {
-		t.Errorf("asked %q", r)
-	}
-}
-
-// An id comes from a record, which may be another user's. It must not lead to another path.
+// An id comes from a list, and must not lead to another path.
 func TestOddIDsAreNotAskedFor(t *testing.T) {
 	c, requests := answering(t, "HTTP/1.1 204 No Content\r\n\r\n")
 	for _, id := range []string{"", ".", "..", "../networks/x", "a/../b", "a?force=1", "a b", "a\r\nX: y", "%2e", "é"} {
-		if err := c.Remove(t.Context(), &Info{Kind: Container, ID: id}); !errors.Is(err, ErrNotFound) {
-			t.Errorf("%q: %v", id, err)
-		}
-		if _, err := c.Inspect(t.Context(), id); !errors.Is(err, ErrNotFound) {
-			t.Errorf("inspect %q: %v", id, err)
+		for name, do := range map[string]func(context.Context, string) error{"remove": c.RemoveContainer, "network": c.RemoveNetwork, "pod": c.RemovePod, "stop": c.Stop} {
+			if err := do(t.Context(), id); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s %q: %v", name, id, err)
+			}
 		}
 	}
 	if r := requests(); len(r) != 0 {
@@ -268,7 +257,7 @@ func TestErrorsQuoteTheEngine(t *testing.T) {
 		`{"message":"` + "a\\nb" + `"}`: "GET /networks: the engine says 500: a",
 	} {
 		c, _ := answering(t, answered("500 Internal Server Error", body))
-		if _, err := c.Networks(t.Context()); err == nil || err.Error() != want {
+		if _, err := list[listedOther](t.Context(), c, Network, "/networks"); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -277,7 +266,7 @@ func TestErrorsQuoteTheEngine(t *testing.T) {
 func TestJSONOfAnotherShape(t *testing.T) {
 	for _, body := range []string{"", "{}", `[{"Id": 7}]`, `["a"]`, `[{"Created": "yesterday"}]`, "[] trailing"} {
 		c, _ := answering(t, answered("200 OK", body))
-		if got, err := c.Containers(t.Context()); !errors.Is(err, ErrBadResponse) {
+		if got, err := containers(t.Context(), c); !errors.Is(err, ErrBadResponse) {
 			t.Errorf("%s: %v, %v", body, got, err)
 		}
 	}
@@ -289,13 +278,13 @@ func TestLongTextsAndManyPorts(t *testing.T) {
 	bindings := strings.Repeat(`"1/udp":[{"HostIp":"","HostPort":"1"}],`, 40_000) + `"2/udp":null`
 	braces := strings.Repeat("{", 40_000)
 	c, _ := answering(t, answered("200 OK", `[{"Id":"a1","Ports":[`+ports+`],"Labels":{"k":"`+braces+`"}},{"Id":"b2","Labels":{"k":"`+strings.Repeat(braces, 125)+`"}}]`))
-	have, err := c.Containers(t.Context())
+	have, err := containers(t.Context(), c)
 	if err != nil || len(have) != 2 || have[0].ID != "a1" || have[0].Labels["k"] != braces || have[1].ID != "b2" {
 		t.Errorf("%d containers, %.200v", len(have), err)
 	}
-	c, _ = answering(t, answered("200 OK", `{"Id":"a1","HostConfig":{"PortBindings":{`+bindings+`}},"Config":{"Labels":{"k":"`+braces+`"}}}`))
-	if x, err := c.Inspect(t.Context(), "a1"); err != nil || x.ID != "a1" || x.Labels["k"] != braces {
-		t.Errorf("%q, %.200v", x.ID, err)
+	c, _ = answering(t, answered("200 OK", `{"Id":"a1","HostConfig":{"PortBindings":{`+bindings+`}},"Config":{"OpenStdin":true,"Labels":{"k":"`+braces+`"}}}`))
+	if is, err := c.Interactive(t.Context(), "a1"); err != nil || !is {
+		t.Errorf("interactive is %v, %v", is, err)
 	}
 }
 
@@ -304,7 +293,7 @@ func TestTooManyObjects(t *testing.T) {
 	for _, one := range []string{"{}", "0", "null"} {
 		many := "[" + strings.Repeat(one+",", maxParts) + one + "]"
 		c, _ := answering(t, answered("200 OK", many))
-		_, err := c.Containers(t.Context())
+		_, err := containers(t.Context(), c)
 		if want := fmt.Sprintf("%d parts", maxParts+1); !errors.Is(err, ErrBadResponse) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %.200v", many, err)
 		}
@@ -316,24 +305,24 @@ func TestContextEndsTheWait(t *testing.T) {
 	c, _ := answering(t, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	dial := c.Dial
-	c.Dial = func() (net.Conn, error) {
+	c.Dial = func(ctx context.Context) (net.Conn, error) {
 		defer cancel()
-		return dial()
+		return dial(ctx)
 	}
-	if _, err := c.Containers(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := containers(ctx, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	c.Dial = func() (net.Conn, error) {
+	c.Dial = func(context.Context) (net.Conn, error) {
 		t.Error("dialled after the end")
 		return nil, io.EOF
 	}
-	if _, err := c.Containers(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := containers(ctx, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled before: %v", err)
 	}
 	c.Dial = dial
 	ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(time.Millisecond))
 	defer cancel()
-	if _, err := c.Containers(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := containers(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("too late: %v", err)
 	}
 }
@@ -404,18 +393,18 @@ func TestLongestListInLittleMemory(t *testing.T) {
 		}
 	}
 	const most = maxResponse - maxResponse/256 // the lengths of the chunks count, too
-	all, err := Client{Dial: sends(most)}.Containers(t.Context())
+	all, err := containers(t.Context(), Client{Dial: sends(most)})
 	if err != nil || len(all) != 1 || len(all[0].Labels["k"]) < most-100 {
 		t.Errorf("%d containers, %v", len(all), err)
 	}
-	if _, err := (Client{Dial: sends(maxResponse + 1)}).Containers(t.Context()); !errors.Is(err, ErrBadResponse) {
+	if _, err := containers(t.Context(), Client{Dial: sends(maxResponse + 1)}); !errors.Is(err, ErrBadResponse) {
 		t.Errorf("a list that is too long: %v", err)
 	}
 }
 
 // sends is an engine with a list of so many bytes, which takes it no memory. Docker sends a long list in chunks.
-func sends(size int) func() (net.Conn, error) {
-	return func() (net.Conn, error) {
+func sends(size int) func(context.Context) (net.Conn, error) {
+	return func(context.Context) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		go func() {
 			defer theirs.Close()

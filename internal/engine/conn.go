@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -89,31 +88,6 @@ func newConn(fd int) (conn, error) {
 		return conn{}, fmt.Errorf("prepare socket: %w", err)
 	}
 	return conn{file, raw}, nil
-}
-
-// connectPause is the time between two attempts while the listener's queue is full, which connect(2) reports with EAGAIN
-// for a non-blocking unix socket.
-const connectPause = 5 * time.Millisecond
-
-// dialSocket connects to a unix socket within timeout (0: no limit).
-func dialSocket(path string, timeout time.Duration) (net.Conn, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("make socket: %w", err)
-	}
-	limit := time.Now().Add(timeout)
-	for {
-		err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) || timeout > 0 && time.Now().After(limit) {
-			break
-		}
-		time.Sleep(connectPause)
-	}
-	if err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("connect to %s: %w", path, err)
-	}
-	return newConn(fd)
 }
 
 // listener accepts connections on a unix socket.

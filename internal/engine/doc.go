@@ -2,10 +2,9 @@
 // a session.
 //
 // A container is not a descendant of the client that asked for it, so no signal to that client ends it. The session's
-// clients reach the engine through the proxy (package engine/proxy), which labels what they create and makes a Note of
-// every id. A Ledger adds the notes up. A Claim tells, without I/O, which objects the notes and labels prove to be the
-// session's; Claim.End removes those. removal.go is the only place that stops or removes an object. It inspects each
-// container once more before it does so.
+// clients reach the engine through the proxy (package engine/proxy), which labels what they create and sees its id. An
+// Owner tells, without I/O, which objects are the session's: by the label, and by an id or time that no copy has. Remove
+// ends those, and is the only place that stops or removes an object.
 //
 // The engine's SDK for Go would more than double the binary, so the client is a few requests over package http1.
 package engine

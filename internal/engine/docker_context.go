@@ -46,42 +46,38 @@ func readJSON(file string, into any) error {
 
 var errNoContext = errors.New("no such context (docker context ls lists them)")
 
-// contextMeta is the part of a context's meta.json that matters here.
-type contextMeta struct {
-	Name      string
-	Endpoints map[string]struct{ Host string }
-}
-
-// readContext finds a context by its name. The directory of a context is named by the SHA-256 of that name. The code
-// for that hash would be a tenth of the program, would be loaded at every start, and has no other use here. So
-// readContext reads all contexts: there are few.
-func readContext(config, name string) (contextMeta, error) {
+// hostOf finds the address of a context by its name. The directory of a context is named by the SHA-256 of that name. The
+// code for that hash would be a tenth of the program, would be loaded at every start, and has no other use here. So all
+// contexts are read: there are few.
+func hostOf(config, context string) (string, error) {
 	dir := filepath.Join(config, "contexts", "meta")
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return contextMeta{}, fmt.Errorf("list contexts: %w", err)
+		return "", fmt.Errorf("list contexts: %w", err)
 	}
 	for _, entry := range entries {
-		var meta contextMeta
-		if readJSON(filepath.Join(dir, entry.Name(), "meta.json"), &meta) == nil && meta.Name == name {
-			return meta, nil
+		var meta struct {
+			Name      string
+			Endpoints map[string]struct{ Host string }
+		}
+		if readJSON(filepath.Join(dir, entry.Name(), "meta.json"), &meta) == nil && meta.Name == context {
+			return meta.Endpoints["docker"].Host, nil
 		}
 	}
-	return contextMeta{}, errNoContext
+	return "", fmt.Errorf("%w: %w", ErrEndpoint, errNoContext)
 }
 
 // inContext returns the endpoint of a context.
-func inContext(name string, getenv func(string) string) (Endpoint, bool, error) {
-	fail := func(err error) (Endpoint, bool, error) {
-		return Endpoint{}, false, fmt.Errorf("docker context %q: %w: %w", name, ErrEndpoint, err)
+func inContext(name string, getenv func(string) string) (e Endpoint, ok bool, err error) {
+	host, err := hostOf(dockerConfig(getenv), name)
+	if err == nil {
+		e, err = EndpointAt(host)
 	}
-	meta, err := readContext(dockerConfig(getenv), name)
-	if err != nil {
-		return fail(err)
+	if err == nil && e.Socket == "" {
+		err = ErrElsewhere // its TLS files are the docker command's
 	}
-	e, err := EndpointAt(meta.Endpoints["docker"].Host, name, false)
 	if err != nil {
-		return fail(err)
+		return Endpoint{}, false, fmt.Errorf("docker context %q: %w", name, err)
 	}
 	e.From = "context " + name
 	return e, true, nil

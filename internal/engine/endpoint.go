@@ -15,16 +15,12 @@ import (
 // Endpoint is where an engine listens.
 type Endpoint struct {
 	URL string // in the form of DOCKER_HOST
-	// Socket is the path of the engine's unix socket; "" for an engine that has none here.
+	// Socket is the path of the engine's unix socket; "" for one that is dialled by plain TCP.
 	Socket string
 	// Named is true if the flag, the environment or a context names the engine; false for a default socket that exists.
 	Named bool
-	// Podman is true for an engine that was found through CONTAINER_HOST or at a default socket of podman.
-	Podman bool
 	// From says what named the engine: "--engine", "DOCKER_HOST", "context NAME", "CONTAINER_HOST" or "default socket".
 	From string
-	// Context is the docker context to dial through, which holds its TLS files; "" to dial by URL.
-	Context string
 }
 
 // The sockets that are tried when nothing is named.
@@ -37,8 +33,12 @@ const (
 // EnvURL is the environment variable of the flag that names an engine.
 const EnvURL = "MCP_TETHER_ENGINE"
 
-// ErrEndpoint says that the address of an engine cannot be understood.
-var ErrEndpoint = errors.New("not a container engine's address")
+var (
+	// ErrEndpoint says that the address of an engine cannot be understood.
+	ErrEndpoint = errors.New("not a container engine's address")
+	// ErrElsewhere says that an engine is reached by a way that only its own command knows.
+	ErrElsewhere = errors.New("only unix sockets and plain tcp to an IPv4 address or localhost are looked after")
+)
 
 // Resolve finds the engine as the docker command does, then as podman does. The order is the flag, DOCKER_HOST,
 // DOCKER_CONTEXT, the current context of the docker configuration, docker's default socket; then CONTAINER_HOST,
@@ -46,7 +46,7 @@ var ErrEndpoint = errors.New("not a container engine's address")
 // process may write to. If there is none of these, ok is false. Resolve does not dial, and it reads docker's
 // configuration files only.
 //
-// The error says that an address is given but cannot be understood; it wraps ErrEndpoint.
+// The error says that an address is given but cannot be used; it wraps ErrEndpoint or ErrElsewhere.
 //
 // The order is that of resolveContextName and getServerHost in github.com/docker/cli, cli/command/cli.go.
 func Resolve(flag string, getenv func(string) string) (e Endpoint, ok bool, err error) {
@@ -54,27 +54,25 @@ func Resolve(flag string, getenv func(string) string) (e Endpoint, ok bool, err 
 		flag = "unix://" + flag
 	}
 	if flag != "" {
-		return named(flag, "--engine")
+		return named(flag, "--engine", getenv)
 	}
 	if host := strings.TrimSpace(getenv("DOCKER_HOST")); host != "" {
-		return named(host, "DOCKER_HOST")
+		return named(host, "DOCKER_HOST", getenv)
 	}
 	if name := currentContext(getenv); name != "" && name != "default" {
 		return inContext(name, getenv)
 	}
 	if usable(dockerSocket) {
-		return atDefault(dockerSocket, false), true, nil
+		return atDefault(dockerSocket), true, nil
 	}
 	if host := getenv("CONTAINER_HOST"); host != "" {
-		e, ok, err = named(host, "CONTAINER_HOST")
-		e.Podman = true
-		return e, ok, err
+		return named(host, "CONTAINER_HOST", getenv)
 	}
 	if dir := getenv("XDG_RUNTIME_DIR"); dir != "" && usable(filepath.Join(dir, podmanInUser)) {
-		return atDefault(filepath.Join(dir, podmanInUser), true), true, nil
+		return atDefault(filepath.Join(dir, podmanInUser)), true, nil
 	}
 	if usable(podmanSocket) {
-		return atDefault(podmanSocket, true), true, nil
+		return atDefault(podmanSocket), true, nil
 	}
 	return Endpoint{}, false, nil
 }
@@ -111,11 +109,10 @@ func (e Endpoint) Lend(socket string) error {
 	return os.Chmod(socket, 0o600|theirs.Mode().Perm()&0o066)
 }
 
-// EndpointAt returns the endpoint for what a session's record holds: an address, a docker context, which may be "", and
-// whether it is dialled through the podman command. An address is unix://PATH, tcp://HOST:PORT or ssh://HOST; without a
-// scheme it is tcp, as for the docker command. The error wraps ErrEndpoint.
-func EndpointAt(url, context string, podman bool) (Endpoint, error) {
-	e := Endpoint{URL: url, Named: true, Podman: podman, Context: context}
+// EndpointAt returns the endpoint for an address: unix://PATH or tcp://HOST:PORT; without a scheme it is tcp, as for the
+// docker command. The error wraps ErrEndpoint or ErrElsewhere.
+func EndpointAt(url string) (Endpoint, error) {
+	e := Endpoint{URL: url, Named: true}
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
 		scheme, rest = "tcp", url
@@ -130,11 +127,12 @@ func EndpointAt(url, context string, podman bool) (Endpoint, error) {
 		if err != nil {
 			return Endpoint{}, err
 		}
-		// A context adds nothing to a socket's path.
-		e.URL, e.Socket, e.Context = "unix://"+path, path, ""
+		e.URL, e.Socket = "unix://"+path, path
 		return e, nil
 	case rest == "", scheme != "tcp" && scheme != "ssh", strings.HasPrefix(rest, "/"):
-		return Endpoint{}, fmt.Errorf("%q: %w: want unix://PATH, tcp://HOST:PORT or ssh://HOST", url, ErrEndpoint)
+		return Endpoint{}, fmt.Errorf("%q: %w: want unix://PATH or tcp://HOST:PORT", url, ErrEndpoint)
+	case scheme != "tcp" || e.tcpAddress() == nil:
+		return Endpoint{}, fmt.Errorf("%q: %w", url, ErrElsewhere)
 	}
 	return e, nil
 }
@@ -151,8 +149,11 @@ func absolute(path string) (string, error) {
 	return abs, nil
 }
 
-func named(url, from string) (Endpoint, bool, error) {
-	e, err := EndpointAt(url, "", false)
+func named(url, from string, getenv func(string) string) (Endpoint, bool, error) {
+	e, err := EndpointAt(url)
+	if err == nil && e.Socket == "" && wantsTLS(getenv) {
+		err = fmt.Errorf("%q with TLS: %w", url, ErrElsewhere)
+	}
 	if err != nil {
 		return Endpoint{}, false, fmt.Errorf("%s: %w", from, err)
 	}
@@ -160,8 +161,18 @@ func named(url, from string) (Endpoint, bool, error) {
 	return e, true, nil
 }
 
-func atDefault(socket string, podman bool) Endpoint {
-	return Endpoint{URL: "unix://" + socket, Socket: socket, Podman: podman, From: "default socket"}
+// wantsTLS reports whether the environment may have the commands speak TLS.
+func wantsTLS(getenv func(string) string) bool {
+	for _, name := range []string{"DOCKER_TLS", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "CONTAINER_TLS_CA", "CONTAINER_TLS_CERT", "CONTAINER_TLS_KEY"} {
+		if getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func atDefault(socket string) Endpoint {
+	return Endpoint{URL: "unix://" + socket, Socket: socket, From: "default socket"}
 }
 
 // usable reports whether path is a socket that this process may connect to.

@@ -32,11 +32,7 @@ func (e Endpoint) host() string {
 	if e.Socket != "" {
 		return ""
 	}
-	address := e.URL
-	if !strings.Contains(address, "://") {
-		address = "tcp://" + address
-	}
-	u, err := url.Parse(address)
+	u, err := url.Parse(e.URL)
 	if err != nil {
 		return ""
 	}
@@ -60,7 +56,7 @@ func (e Endpoint) hasPodman(env []string) bool {
 		if !ok || host == "" {
 			continue
 		}
-		other, err := EndpointAt(host, "", false)
+		other, err := EndpointAt(host)
 		return err == nil && other.URL == e.URL
 	}
 	return false

@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"hash/fnv"
-	"math/rand/v2"
 	"os"
 	"strings"
 )
@@ -11,24 +10,15 @@ import (
 // The labels that the proxy adds to what a session creates.
 const (
 	LabelSession    = "mcp-tether.session"    // session id
-	LabelRequest    = "mcp-tether.request"    // id of the create request; only copies of an object have the same
 	LabelGateway    = "mcp-tether.gateway"    // pid:start:boot:pidns
 	LabelAnchor     = "mcp-tether.anchor"     // pid:start:boot:pidns; absent without anchor
 	LabelSupervisor = "mcp-tether.supervisor" // pid:start:boot:pidns
 	LabelMachine    = "mcp-tether.machine"    // MachineID; absent where there is none
-	LabelVolumes    = "mcp-tether.volumes"    // BorrowedVolumes; absent where all volumes may go with the container
 	LabelCreated    = "mcp-tether.created"    // when the create was asked for, RFC 3339 with nanoseconds
 )
 
 // LabelKeep is the label by which a client keeps an object. With the value "1" no session and no reap removes it.
 const LabelKeep = "mcp-tether.keep"
-
-// BorrowedVolumes is the value of LabelVolumes for a container that has volumes of other containers. The engine would take
-// them for the container's own, and remove them with it.
-const BorrowedVolumes = "borrowed"
-
-// NewRequest returns a random id for LabelRequest, of 16 hexadecimal digits.
-func NewRequest() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
 // MachineID identifies this machine to others that share an engine: 16 hexadecimal digits, or "" if there is no machine
 // id. The id itself must be kept secret (machine-id(5)). The hash has 64 of its 128 bits. That is enough to tell

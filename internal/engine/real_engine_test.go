@@ -4,8 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,12 +55,12 @@ func realEngine(t *testing.T) *engine {
 	_, err := exec.LookPath("docker")
 	testkit.Long(t)
 	testkit.Lacks(t, testkit.Docker, !(host != "" && err == nil), "a container engine in MCP_TETHER_TEST_ENGINE, and the docker command")
-	at, err := EndpointAt(host, "", false)
+	at, err := EndpointAt(host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{host: host, image: "engine-" + NewRequest()}
-	e.Dial = func() (net.Conn, error) { return at.Dial(time.Minute, nil) }
+	e := &engine{host: host, image: "engine-" + strings.ToLower(rand.Text())}
+	e.Dial = at.Dial
 	e.build(t)
 	return e
 }
@@ -112,63 +112,70 @@ func (e *engine) run(t *testing.T, stdin []byte, args ...string) string {
 func (e *engine) create(t *testing.T, args ...string) string {
 	t.Helper()
 	id := e.run(t, nil, args...)
-	t.Cleanup(func() { _ = e.Remove(context.Background(), &Info{Kind: Container, ID: id}) })
+	t.Cleanup(func() { _ = e.RemoveContainer(context.Background(), id) })
 	return id
+}
+
+// runs reports whether a container is there and runs.
+func (e *engine) runs(t *testing.T, id string) (there, runs bool) {
+	t.Helper()
+	var x struct{ State struct{ Running bool } }
+	err := e.decode(t.Context(), "/containers/"+id+"/json", &x)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	}
+	return err == nil, x.State.Running
 }
 
 // gone checks that the engine knows none of the given containers.
 func (e *engine) gone(t *testing.T, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		if x, err := e.Inspect(t.Context(), id); !errors.Is(err, ErrNotFound) {
-			t.Errorf("%s is there: %+v, %v", id, x, err)
+		if there, _ := e.runs(t, id); there {
+			t.Errorf("%s is there", id)
 		}
 	}
 }
 
-func onLabels(session, request string, at time.Time) []string {
-	return []string{
-		"--label", LabelSession + "=" + session, "--label", LabelRequest + "=" + request,
-		"--label", LabelCreated + "=" + at.Format(time.RFC3339Nano),
-	}
+// labels are options that label a container as made by session s.
+func labels(at time.Time) []string {
+	return []string{"--network", "none", "--label", LabelSession + "=s", "--label", LabelCreated + "=" + at.UTC().Format(time.RFC3339Nano)}
 }
 
-// created is the claim of a session's own process on containers that one request label is on.
-func created(ids ...string) Claim {
-	c := Claim{Session: "s", Complete: true, TrustIDs: true}
-	for _, id := range ids {
-		c.Ledger.Add(createdNote(Container, "r", id))
-	}
-	return c
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	t.Cleanup(cancel)
+	return ctx
 }
 
-// End removes containers in every possible state, and does not touch another one.
-func TestEngineEndsEveryState(t *testing.T) {
+// Remove removes containers in every possible state, and does not touch another one.
+func TestEngineRemovesEveryState(t *testing.T) {
 	e := realEngine(t)
 	start := func(options ...string) string {
-		return e.create(t, append([]string{"run", "-d", "--network", "none", "--label", LabelRequest + "=r"}, options...)...)
+		return e.create(t, append(append([]string{"run", "-d"}, labels(time.Now())...), options...)...)
 	}
 	stubborn, polite := start(e.image), start(e.image, "polite")
 	paused, politePaused := start(e.image), start(e.image, "polite")
 	e.run(t, nil, "pause", paused, politePaused)
 	all := []string{
 		stubborn, polite, paused, politePaused,
-		e.create(t, "create", "--network", "none", "--label", LabelRequest+"=r", e.image),
+		e.create(t, append(append([]string{"create"}, labels(time.Now())...), e.image)...),
 		start("--restart", "always", e.image, "polite"), start("--restart", "always", e.image, "fails"),
 		start("--rm", e.image), start("--rm", e.image, "polite"), start("--stop-signal", "SIGKILL", e.image),
 		start("--restart", "always", "--init", e.image),
 	}
 	ended := start(e.image, "polite")
 	e.run(t, nil, "stop", ended)
-	stranger := start(e.image)
+	stranger := e.create(t, "run", "-d", "--network", "none", e.image)
 	all = append(all, ended)
-	results, err := created(all...).End(soon(t), e.Client, 100*time.Millisecond)
+	results, err := Remove(soon(t), e.Client, Owner{Session: "s", Made: map[string]bool{}}, 100*time.Millisecond)
 	if err != nil || len(results) != len(all) {
 		t.Errorf("%+v, %v", results, err)
 	}
 	e.gone(t, all...)
-	if x, err := e.Inspect(t.Context(), stranger); err != nil || !x.Running {
-		t.Errorf("a stranger: %+v, %v", x, err)
+	if _, runs := e.runs(t, stranger); !runs {
+		t.Error("a stranger was ended")
 	}
 }
 
@@ -177,14 +184,14 @@ func TestEngineOthersRemoveAtTheSameTime(t *testing.T) {
 	e := realEngine(t)
 	var all []string
 	for range 4 {
-		all = append(all, e.create(t, "run", "-d", "--rm", "--network", "none", "--label", LabelRequest+"=r", e.image, "polite"))
+		all = append(all, e.create(t, append(append([]string{"run", "-d", "--rm"}, labels(time.Now())...), e.image, "polite")...))
 	}
 	var others sync.WaitGroup
 	for _, id := range all {
-		others.Go(func() { _ = e.Signal(context.Background(), id, "SIGKILL") })
-		others.Go(func() { _ = e.Remove(context.Background(), &Info{Kind: Container, ID: id}) })
+		others.Go(func() { _ = e.Kill(context.Background(), id) })
+		others.Go(func() { _ = e.RemoveContainer(context.Background(), id) })
 	}
-	_, err := created(all...).End(soon(t), e.Client, time.Minute)
+	_, err := Remove(soon(t), e.Client, Owner{Session: "s", Made: map[string]bool{}}, time.Minute)
 	others.Wait()
 	if err != nil {
 		t.Error(err)
@@ -192,31 +199,18 @@ func TestEngineOthersRemoveAtTheSameTime(t *testing.T) {
 	e.gone(t, all...)
 }
 
-// docker commit copies our labels. A container that is later made from that image stays.
+// docker commit copies our labels. A container that is made from that image later stays.
 func TestEngineSparesCopies(t *testing.T) {
 	e := realEngine(t)
-	at := time.Now()
-	args := append([]string{"create", "--network", "none"}, onLabels("s", "r1", at)...)
-	original := e.create(t, append(args, e.image)...)
+	original := e.create(t, append(append([]string{"create"}, labels(time.Now().Add(-time.Minute))...), e.image)...)
 	e.run(t, nil, "commit", original, e.image+"-copy")
 	t.Cleanup(func() { e.run(t, nil, "rmi", "--force", e.image+"-copy") })
 	copied := e.create(t, "run", "-d", "--network", "none", e.image+"-copy")
-
-	noted := Note{Op: OpCreate, Kind: Container, Request: "r1", At: at}
-	for name, c := range map[string]Claim{
-		"by its label":   {Session: "s", TrustIDs: true},
-		"by its request": {Session: "s", Complete: true, TrustIDs: true, Ledger: ledger(noted)},
-	} {
-		mine, doubtful, err := c.Look(soon(t), e.Client)
-		if err != nil || idsOf(mine) != original || idsOf(doubtful) != copied {
-			t.Errorf("%s: mine %s, doubtful %s, %v", name, idsOf(mine), idsOf(doubtful), err)
-		}
-	}
-	if _, err := (Claim{Session: "s"}).End(soon(t), e.Client, 0); err != nil {
+	if _, err := Remove(soon(t), e.Client, Owner{Session: "s", Made: map[string]bool{original: true}}, 0); err != nil {
 		t.Error(err)
 	}
 	e.gone(t, original)
-	if x, err := e.Inspect(t.Context(), copied); err != nil || !x.Running {
-		t.Errorf("the copy: %+v, %v", x, err)
+	if _, runs := e.runs(t, copied); !runs {
+		t.Error("the copy was ended")
 	}
 }

@@ -1,7 +1,6 @@
 package front
 
 import (
-	"cmp"
 	"errors"
 	"os"
 	"strconv"
@@ -178,7 +177,7 @@ func (f *front) outside(t *tree) (why string) {
 		why = strayed(r.Cgroup, t.known)
 	}
 	if why == "" {
-		why = f.contained(dir, r)
+		why = f.contained(r)
 	}
 	return why
 }
@@ -222,14 +221,11 @@ func (f *front) behind(dir *session.Directory, t *tree) *session.Record {
 	return nil
 }
 
-// contained says which container the session has made since the server was met. What becomes of one is not asked. One that was there
-// before may be the server itself.
-func (f *front) contained(dir *session.Directory, r *session.Record) (why string) {
-	notes, err := dir.Notes(r.ID)
-	for i := range notes {
-		if n := &notes[i]; n.At.After(f.back.seen.met) {
-			return "container " + cmp.Or(n.Name, n.ID) + " was made"
-		}
+// contained says whether the session has made a container since the server was met. What becomes of one is not asked. One that was
+// there before may be the server itself.
+func (f *front) contained(r *session.Record) (why string) {
+	if r.ContainerAt.After(f.back.seen.met) {
+		return "a container was made"
 	}
-	return words(err)
+	return ""
 }

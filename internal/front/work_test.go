@@ -5,32 +5,20 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/engine"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/testkit"
 )
 
 // A container that was made since the server was met keeps it awake, whatever has become of it. One from before may be the server.
 func TestContained(t *testing.T) {
-	dir, err := session.Open(os.Getuid(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	r := &session.Record{ID: session.NewID()}
 	f := &front{}
 	f.back.seen.met = time.Now()
-	j := dir.Journal(r.ID)
-	defer j.Close()
 	for _, made := range []struct {
-		at   time.Duration
+		at   time.Time
 		want string
-	}{{-time.Second, ""}, {time.Second, "container it was made"}} {
-		if err := j.Note(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: "a", Name: "it", At: f.back.seen.met.Add(made.at)}); err != nil {
-			t.Fatal(err)
-		}
-		if why := f.contained(dir, r); why != made.want {
-			t.Errorf("%q, want %q", why, made.want)
+	}{{time.Time{}, ""}, {f.back.seen.met.Add(-time.Second), ""}, {f.back.seen.met.Add(time.Second), "a container was made"}} {
+		if why := f.contained(&session.Record{ContainerAt: made.at}); why != made.want {
+			t.Errorf("%v: %q, want %q", made.at, why, made.want)
 		}
 	}
 }

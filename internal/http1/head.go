@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// MaxHead is the longest head that is read, in bytes; net/http allows the same.
-const MaxHead = 1 << 20
+// MaxHead is the longest head that is read, in bytes. Clients of an engine send a few hundred.
+const MaxHead = 64 << 10
 
 // Methods with a meaning to readers of this package, spelled as in net/http.
 const (
-	MethodGet    = "GET"
-	MethodHead   = "HEAD"
-	MethodPost   = "POST"
-	MethodDelete = "DELETE"
+	MethodGet  = "GET"
+	MethodHead = "HEAD"
+	MethodPost = "POST"
 )
 
 var (
@@ -26,13 +25,11 @@ var (
 	ErrHeadTooLong = errors.New("head is too long")
 	// ErrMalformedHead says that a head cannot be understood, or can be understood in more than one way.
 	ErrMalformedHead = errors.New("malformed head")
-	// ErrHTTP2 says that a head begins the preface of HTTP/2 (RFC 9113, section 3.3). ErrMalformedHead comes with it.
-	ErrHTTP2 = errors.New("HTTP/2 is not spoken here: use HTTP/1.1, and for BuildKit an upgrade to /grpc")
 )
 
 // ReadHead reads up to the blank line that ends a head and returns the bytes unchanged, the blank line included. With an
 // error it returns what it has read so far. io.EOF means that nothing was there, io.ErrUnexpectedEOF that the head is
-// cut off. Blank lines in front are returned too: net/http allows them after a POST.
+// cut off. Blank lines in front are returned too: net/http allows them.
 func ReadHead(br *bufio.Reader) ([]byte, error) {
 	var head []byte
 	start, begun := 0, false // where the current line starts; whether a line has come that is not blank
@@ -48,7 +45,7 @@ func ReadHead(br *bufio.Reader) ([]byte, error) {
 			return head, err
 		case err == nil:
 			line := head[start:]
-			if begun && (string(line) == "\r\n" || string(line) == "\n") {
+			if begun && isBlank(string(line)) {
 				return head, nil
 			}
 			start, begun = len(head), begun || len(bytes.Trim(line, "\r\n")) > 0
@@ -56,21 +53,24 @@ func ReadHead(br *bufio.Reader) ([]byte, error) {
 	}
 }
 
+func isBlank(line string) bool { return line == "\r\n" || line == "\n" }
+
 // framing is what a head says about the length of its body.
 type framing struct {
 	ContentLength int64 // in bytes; -1 when there is no such field
 	Chunked       bool  // outranks ContentLength
 }
 
-// Request is what a relay needs to know of a request's head.
+// Request is what is to be known of a request's head.
 type Request struct {
 	framing
 	Method, Target string
+	Old            bool   // HTTP/1.0
 	Encoding       string // Content-Encoding; "" for none
 	Continue       bool   // the client waits for 100 Continue before it sends the body
 }
 
-// Response is what a relay needs to know of a response's head.
+// Response is what is to be known of a response's head.
 type Response struct {
 	framing
 	Status int
@@ -79,37 +79,25 @@ type Response struct {
 // Success reports whether the server did what it was asked to do.
 func (r Response) Success() bool { return r.Status >= 200 && r.Status < 300 }
 
-// HasLength reports whether the head says where the body ends.
-func (f framing) HasLength() bool { return f.ContentLength >= 0 || f.Chunked }
-
 // ParseRequest parses the head of a request. Every error wraps ErrMalformedHead.
 func ParseRequest(head []byte) (Request, error) {
 	r := Request{framing: framing{ContentLength: -1}}
-	if string(head) == "PRI * HTTP/2.0\r\n\r\n" {
-		return r, fmt.Errorf("%w: %w", ErrMalformedHead, ErrHTTP2)
-	}
 	line, fields := firstLine(head)
 	method, rest, ok := strings.Cut(line, " ")
 	target, proto, ok2 := strings.Cut(rest, " ")
 	if !ok || !ok2 || !isToken(method) || target == "" || !isText(target) || proto != "HTTP/1.1" && proto != "HTTP/1.0" {
 		return r, fmt.Errorf("%w: request line %.80q", ErrMalformedHead, line)
 	}
-	r.Method, r.Target = method, target
+	r.Method, r.Target, r.Old = method, target, proto == "HTTP/1.0"
 	err := eachField(fields, func(name, value string) error {
 		switch {
-		case strings.EqualFold(name, "Transfer-Encoding") && (proto != "HTTP/1.1" || r.Chunked):
-			return fmt.Errorf("%w: transfer encoding %.80q", ErrMalformedHead, value)
 		case strings.EqualFold(name, "Content-Encoding") && !strings.EqualFold(value, "identity"):
 			r.Encoding = value
 		case strings.EqualFold(name, "Expect"):
-			r.Continue = hasToken(value, "100-continue")
+			r.Continue = strings.EqualFold(value, "100-continue")
 		}
 		return r.setLength(name, value)
 	})
-	if err == nil && r.Chunked && r.ContentLength >= 0 {
-		// No client has a use for both (RFC 9112, section 6.3), but an attacker does.
-		err = fmt.Errorf("%w: a content length and a transfer encoding", ErrMalformedHead)
-	}
 	return r, err
 }
 
@@ -133,7 +121,7 @@ func ParseResponse(head []byte) (Response, error) {
 func (f *framing) setLength(name, value string) error {
 	switch {
 	case strings.EqualFold(name, "Transfer-Encoding"):
-		if !isToken(value) || !strings.EqualFold(value, "chunked") {
+		if !strings.EqualFold(value, "chunked") {
 			return fmt.Errorf("%w: transfer encoding %.80q", ErrMalformedHead, value)
 		}
 		f.Chunked = true
@@ -147,27 +135,29 @@ func (f *framing) setLength(name, value string) error {
 	return nil
 }
 
-// WithLength returns a request's head for a new body of n bytes.
-func WithLength(head []byte, n int) []byte {
+// Edit returns a request's head without the fields of the given names, and with more fields at its end.
+func Edit(head []byte, drop []string, add ...string) []byte {
 	line, fields := firstLine(head)
-	out := append(make([]byte, 0, len(head)+n+64), line+"\r\n"...)
+	out := append(make([]byte, 0, len(head)+64), line+"\r\n"...)
 	for field := range strings.Lines(fields) {
 		name, _, _ := strings.Cut(field, ":")
-		switch strings.ToLower(name) {
-		case "content-length", "transfer-encoding", "trailer", "expect", "\r\n", "\n":
-			continue
+		if !isBlank(field) && !contains(drop, name) {
+			out = append(out, field...)
 		}
-		out = append(out, field...)
 	}
-	return append(out, "Content-Length: "+strconv.Itoa(n)+"\r\n\r\n"...)
+	for _, field := range add {
+		out = append(out, field+"\r\n"...)
+	}
+	return append(out, "\r\n"...)
 }
 
-// WithTarget returns a request's head for another target.
-func WithTarget(head []byte, target string) []byte {
-	line, fields := firstLine(head)
-	method, rest, _ := strings.Cut(line, " ")
-	_, proto, _ := strings.Cut(rest, " ")
-	return []byte(method + " " + target + " " + proto + "\r\n" + fields)
+func contains(names []string, name string) bool {
+	for _, n := range names {
+		if strings.EqualFold(n, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // firstLine splits a head into its first line and the rest. The head is copied once, here.
@@ -215,14 +205,4 @@ func isText(s string) bool {
 		}
 	}
 	return true
-}
-
-// hasToken reports whether a comma-separated list of tokens contains token.
-func hasToken(list, token string) bool {
-	for item := range strings.SplitSeq(list, ",") {
-		if strings.EqualFold(strings.Trim(item, " \t"), token) {
-			return true
-		}
-	}
-	return false
 }

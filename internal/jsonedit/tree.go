@@ -10,6 +10,12 @@ import (
 	"unicode/utf8"
 )
 
+// ErrNotObject says that a text is not a JSON object.
+var ErrNotObject = errors.New("not a JSON object")
+
+// whiteSpace is what JSON allows between its tokens.
+const whiteSpace = " \t\r\n"
+
 // Node is a value as it stands in a text: text[Start:End].
 type Node struct {
 	Kind       Kind

@@ -125,6 +125,17 @@ func (d *Dir) Link(from, to string) error {
 	return unix.Linkat(d.fd, entry(from), d.fd, entry(to), 0)
 }
 
+// LinkTo replaces an entry by a symbolic link, in one step. The link has the name next until then.
+func (d *Dir) LinkTo(target, name, next string) error {
+	if err := d.Unlink(next); err != nil {
+		return err
+	}
+	if err := unix.Symlinkat(target, d.fd, entry(next)); err != nil {
+		return fmt.Errorf("link %s/%s to %s: %w", d.Name, name, target, err)
+	}
+	return d.Rename(next, name)
+}
+
 // ReadRegular reads an entry that must be a regular file of at most limit bytes, and our user's: another one may have put it
 // there while the directory was open to all.
 func (d *Dir) ReadRegular(name string, limit int64) ([]byte, error) {

@@ -29,17 +29,9 @@ func (l Session) under(front Session) Session {
 	own := l.Record
 	l.Record = front.Record
 	l.Server, l.Anchor, l.Cgroup = own.Server, own.Anchor, own.Cgroup
-	l.Engine, l.EngineContext, l.EnginePodman, l.Socket = own.Engine, own.EngineContext, own.EnginePodman, own.Socket
+	l.Engine, l.EngineUsed, l.Socket = own.Engine, own.EngineUsed, own.Socket
 	l.Keep = own.Keep
 	l.AgeSeconds, l.Sharing, l.behind = front.AgeSeconds, front.Sharing, own.ID
 	l.GatewayState, l.GatewayCommand = front.GatewayState, front.GatewayCommand
 	return l
-}
-
-// noted is the id under which the engine's notes of a session are.
-func (l *Session) noted() string {
-	if l.behind != "" {
-		return l.behind
-	}
-	return l.ID
 }

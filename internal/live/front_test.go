@@ -36,7 +36,7 @@ func TestFold(t *testing.T) {
 		}
 	}
 	all := fold([]Session{of("f", "", 0), of("a", "f", 1)})
-	if all[0].noted() != "a" || all[0].Behind != "" || all[0].Sleeps != 1 {
+	if all[0].behind != "a" || all[0].Behind != "" || all[0].Sleeps != 1 {
 		t.Errorf("%+v", all[0])
 	}
 }

@@ -39,6 +39,8 @@ type Session struct {
 	dir *session.Directory // of the record
 	// behind is the id of the session behind a front, "" for any other.
 	behind string
+	// silent says that its engine was used, and has not answered.
+	silent bool
 }
 
 // Process is one process of a session.

@@ -83,16 +83,16 @@ func TestText(t *testing.T) {
 	l.Tree = []Process{{PID: 30, MemoryBytes: 1 << 20, Command: []string{"npx", "x"}}, {PID: 31, PPID: 30, Depth: 1, MemoryBytes: 2 << 20, Command: []string{"node"}}}
 	l.Containers = []describe.Container{
 		{Kind: engine.Container, ID: strings.Repeat("0123456789abcdef", 4), Name: "w\x1bb", Image: "mcp/x", State: "running"},
-		{Kind: engine.Container, ID: strings.Repeat("ba9876543210", 5), State: describe.UnknownState},
+		{Kind: engine.Container, ID: strings.Repeat("ba9876543210", 5), State: "exited"},
 	}
 	b := shown([]Session{l}, View{Tree: true})
 	const want = `SESSION           NAME  STATE            SERVER  PROCS  CONTAINERS    MEMORY  CPU   AGE    COMMAND
 10 (dead)
-aaaa000000000000  n0    ending (signal)  30      2      2?            3M      1.2%  1m01s  npx x
+aaaa000000000000  n0    ending (signal)  30      2      2             3M      1.2%  1m01s  npx x
                                          30                           1M                   npx x
                                          31                           2M                     node
                                                         0123456789ab                       container w?b (mcp/x, running)
-                                                        ba9876543210                       container ba9876543210 (unknown)
+                                                        ba9876543210                       container ba9876543210 (exited)
 `
 	if b != want {
 		t.Errorf("got\n%s\nwant\n%s", b, want)

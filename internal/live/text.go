@@ -254,13 +254,12 @@ func (l Session) attached() (rows []string) {
 	return rows
 }
 
-// countContainers is the number of containers, with a question mark when the engine did not confirm it.
+// countContainers is the number of containers, a question mark when the engine did not answer.
 func (l Session) countContainers() string {
-	n := fmt.Sprint(len(l.Containers))
-	if slices.ContainsFunc(l.Containers, func(c describe.Container) bool { return c.State == describe.UnknownState }) {
-		n += "?"
+	if l.silent {
+		return "?"
 	}
-	return n
+	return fmt.Sprint(len(l.Containers))
 }
 
 // maxIndent bounds how far a process is moved to the right.

@@ -108,18 +108,7 @@ func (l *Lease) Dir() *Directory { return l.dir }
 // everything else went: what has no record is never looked at again.
 func (l *Lease) Remove() error {
 	defer unix.Close(l.fd)
-	for _, s := range []suffix{journalSuffix, nextNotes, socketSuffix, nextSuffix, recordSuffix, lockSuffix} {
-		if err := l.dir.at.Unlink(file(l.id, s)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ReleaseRecord gives up the lock and leaves the record, and nothing else of the session.
-func (l *Lease) ReleaseRecord() error {
-	defer l.Release()
-	for _, s := range []suffix{journalSuffix, nextNotes, socketSuffix, nextSuffix} {
+	for _, s := range []suffix{socketSuffix, nextSuffix, recordSuffix, lockSuffix} {
 		if err := l.dir.at.Unlink(file(l.id, s)); err != nil {
 			return err
 		}

@@ -34,12 +34,11 @@ const fallbackPrefix = dirName + "-"
 type suffix string
 
 const (
-	recordSuffix  suffix = ".json"
-	nextSuffix    suffix = ".json.tmp" // what is about to be the record
-	lockSuffix    suffix = ".lock"     // a lock that is no session's
-	journalSuffix suffix = ".containers"
-	nextNotes     suffix = ".containers.tmp" // the next journal, before it replaces the last
-	socketSuffix  suffix = ".sock"
+	recordSuffix suffix = ".json"
+	nextSuffix   suffix = ".json.tmp" // what is about to be the record
+	lockSuffix   suffix = ".lock"     // a lock that is no session's
+	socketSuffix suffix = ".sock"
+	nextSocket   suffix = ".sock.tmp" // the link that is about to be in the socket's place
 )
 
 // file is the name of one of a session's files in its directory.
@@ -49,9 +48,4 @@ func file(id string, s suffix) string { return id + string(s) }
 func SocketID(socket string) (id string, ok bool) {
 	id, ok = strings.CutSuffix(path.Base(socket), string(socketSuffix))
 	return id, ok && ValidID(id)
-}
-
-// FallbackSocket is where Listen makes the socket if it cannot make it in the session's directory.
-func FallbackSocket(id string, uid int) string {
-	return fallbackDir(uid) + "/" + file(id, socketSuffix)
 }

@@ -32,12 +32,13 @@ type Record struct {
 	// Args is the server's command line without what looks like a secret.
 	Args   []string `json:"args"`
 	Cgroup string   `json:"cgroup,omitempty"`
-	// Engine is the URL of the container engine that the session reaches through our proxy. EngineContext is the docker
-	// context that named it, and Socket where the proxy listens; "" without one. EnginePodman says that it is podman's.
-	Engine        string `json:"engine,omitempty"`
-	EngineContext string `json:"engine_context,omitempty"`
-	EnginePodman  bool   `json:"engine_podman,omitempty"`
-	Socket        string `json:"socket,omitempty"`
+	// Engine is the URL of the container engine that the session reaches through our proxy, Socket where the proxy listens;
+	// "" without one. EngineUsed says that a client has connected, so that containers may have been made.
+	Engine     string `json:"engine,omitempty"`
+	EngineUsed bool   `json:"engine_used,omitempty"`
+	Socket     string `json:"socket,omitempty"`
+	// ContainerAt is when the session was last seen to make a container, or a network or pod of one.
+	ContainerAt time.Time `json:"container_at,omitzero"`
 	// Keep are the patterns of --keep.
 	Keep []string `json:"keep,omitempty"`
 	// KeepNothing says that nothing is kept, and Kept are the processes that were when the session ended.

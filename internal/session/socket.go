@@ -11,17 +11,28 @@ import (
 	"mcp-tether/internal/kernel"
 )
 
+// A session's clients know the socket of its engine's proxy for as long as they live. So it is not in the runtime
+// directory, which goes at the last logout, but where the history is. Records are elsewhere.
+
 // maxSocket is the longest path of a unix socket, in bytes: 108 with the final zero (unix(7)).
 const maxSocket = 107
 
-// Listen makes the session's socket, open to its user only, in dir. Where that is impossible (no directory, a path that
-// is too long, a read-only file system) it is made in the one below /tmp. The descriptor is non-blocking and
-// close-on-exec.
-func Listen(dir *Directory, id string, uid int) (fd int, path string, err error) {
-	var first error
-	if dir != nil {
-		if fd, path, first = listenIn(dir, id); first == nil {
-			return fd, path, nil
+// stateTime is how long a home directory may take to answer when a server starts.
+const stateTime = time.Second
+
+// Listen makes the session's socket, open to its user only, in the directory of what outlives sessions. Where that is
+// impossible (no home directory, a path that is too long, a file system without sockets) it is made below /tmp. The
+// descriptor is non-blocking and close-on-exec.
+func Listen(id string, uid int, xdgState, home string) (fd int, path string, err error) {
+	var inState struct {
+		fd   int
+		path string
+		err  error
+	}
+	first := errHung
+	if kernel.InTime(stateTime, func() { inState.fd, inState.path, inState.err = listenInState(id, uid, xdgState, home) }) {
+		if first = inState.err; first == nil {
+			return inState.fd, inState.path, nil
 		}
 	}
 	short, err := openPrivate(fallbackDir(uid), uid)
@@ -33,6 +44,15 @@ func Listen(dir *Directory, id string, uid int) (fd int, path string, err error)
 		return -1, "", errors.Join(first, err)
 	}
 	return fd, path, nil
+}
+
+func listenInState(id string, uid int, xdgState, home string) (int, string, error) {
+	dir, err := OpenState(uid, xdgState, home)
+	if err != nil {
+		return -1, "", err
+	}
+	defer dir.Close()
+	return listenIn(dir, id)
 }
 
 // listenIn binds by the path that clients get: bind(2) makes a new file or fails, and follows no link there.
@@ -60,64 +80,47 @@ func listenIn(dir *Directory, id string) (int, string, error) {
 	return -1, "", fmt.Errorf("listen on %s: %w", path, err)
 }
 
-// MayHaveContainers reports whether a session has a socket for clients of its engine, or a journal that is not empty, in the
-// directory of its record or in the one below /tmp. While its server sleeps, it has no socket.
-func MayHaveContainers(id string, uid int, xdgRuntime string) bool {
-	dirs := OpenAll(uid, xdgRuntime)
-	defer CloseAll(dirs)
-	for _, d := range dirs {
-		var st unix.Stat_t
-		if d.at.Look(file(id, socketSuffix), &st) == nil || d.at.Look(file(id, journalSuffix), &st) == nil && st.Size > 0 {
-			return true
-		}
-	}
-	return false
+// RemoveSocket removes the socket of a session that is over, given the path that its record has. It removes nothing but
+// what has the name of the session's socket, in a directory of this process's user.
+func RemoveSocket(socket, id string) error {
+	return atSocket(socket, id, func(d *Directory) error { return d.unlinkSocket(id) })
 }
 
-// RemoveSocket removes the socket of a session that is over, given the path that its record has. It removes nothing but
-// a session's socket. It does so only in this directory, or in the user's own below /tmp where no session of that id
-// lives.
-func (d *Directory) RemoveSocket(socket, id string) error {
+// LeaveLink puts a link to the engine's own socket in the place of the session's: processes that were kept know no other
+// address. A sweep removes it when none is left (RemoveDeadSockets).
+func LeaveLink(socket, id, engine string) error {
+	return atSocket(socket, id, func(d *Directory) error {
+		return d.at.LinkTo(engine, file(id, socketSuffix), file(id, nextSocket))
+	})
+}
+
+// atSocket calls do with the directory of a session's socket, if it is this process's user's.
+func atSocket(socket, id string, do func(*Directory) error) error {
 	if named, ok := SocketID(socket); !ok || named != id {
 		return nil
 	}
-	if d != nil && path.Dir(socket) == d.Name {
-		return d.unlinkSocket(id)
-	}
-	return removeFallback(socket, id)
-}
-
-// removeFallback is RemoveSocket for the directory below /tmp.
-func removeFallback(socket, id string) error {
-	uid := unix.Getuid()
-	if socket != FallbackSocket(id, uid) {
-		return nil
-	}
-	dirs, _ := own([]string{fallbackDir(uid)}, uid)
+	dirs, _ := own([]string{path.Dir(socket)}, unix.Getuid())
 	defer CloseAll(dirs)
 	for _, d := range dirs {
-		// What cannot be found out counts as held.
-		if held, _ := d.Held(id); !held {
-			return d.unlinkSocket(id)
-		}
+		return do(d)
 	}
 	return nil
 }
 
-// unlinkSocket removes what has the name of the session's socket and is one.
+// unlinkSocket removes what has the name of the session's socket and is one, or a link that was left in its place.
 func (d *Directory) unlinkSocket(id string) error {
 	var st unix.Stat_t
 	name := file(id, socketSuffix)
-	if err := d.at.Look(name, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+	if err := d.at.Look(name, &st); err == nil && (st.Mode&unix.S_IFMT == unix.S_IFSOCK || st.Mode&unix.S_IFMT == unix.S_IFLNK) {
 		return d.at.Unlink(name)
 	}
 	return nil
 }
 
-// RemoveDeadSockets removes the sockets that have no listener any more and whose sessions have nothing else in the
-// directory. They are left by supervisors that were killed when no record could be kept. A socket whose state is unknown
-// stays. So does a young one: its supervisor may be about to listen. The places of killed hosts are removed as well.
-func (d *Directory) RemoveDeadSockets() error {
+// RemoveDeadSockets removes what killed processes have left: sockets without a listener, and the places of hosts. A socket
+// whose state is unknown stays. So does a young one: its supervisor may be about to listen. A link that was left for kept
+// processes goes when isUsed says that none of the session is left; nil if that is not known.
+func (d *Directory) RemoveDeadSockets(isUsed func(id string) bool) error {
 	names, err := d.at.Names()
 	if err != nil {
 		return err
@@ -125,10 +128,12 @@ func (d *Directory) RemoveDeadSockets() error {
 	errs := []error{d.removeDeadPlaces()}
 	for _, name := range names {
 		id, ok := SocketID(name)
-		if !ok {
+		if !ok || !d.isOld(name) {
 			continue
 		}
-		if _, err := d.Held(id); errors.Is(err, unix.ENOENT) && d.isOld(name) && d.refuses(name) {
+		var st unix.Stat_t
+		isLink := d.at.Look(name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
+		if isLink && isUsed != nil && !isUsed(id) || !isLink && d.refuses(name) {
 			errs = append(errs, d.unlinkSocket(id))
 		}
 	}

@@ -28,6 +28,8 @@ type Group struct {
 	Keep []string
 	// KeepNothing ends them all the same, and those with KeepMark.
 	KeepNothing bool
+	// Began is when the session began, zero if that is not known. A container that is older is not the session's.
+	Began time.Time
 	// Survivors are what is left in the end.
 	Survivors []Survivor
 
@@ -146,7 +148,7 @@ func (b *Batch) judge(all []proc.Stat) (end, kept []proc.Stat, err error) {
 		reached[i] = t.Below(gr.roots(t, born), except)
 		for _, s := range reached[i] {
 			// The answer yes is final.
-			if !s.Dead() && !b.kept[s.ID] && !gr.KeepNothing && b.keeps(s, gr.Keep) {
+			if !s.Dead() && !b.kept[s.ID] && (!gr.KeepNothing && b.keeps(s, gr.Keep) || b.holdsOlder(s, gr.Began)) {
 				b.kept[s.ID] = true
 			}
 		}

@@ -1,8 +1,11 @@
 package teardown
 
 import (
+	"path"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
 )
@@ -46,6 +49,26 @@ func unasked(members []proc.Stat, first bool) map[int]bool {
 		}
 	}
 	return cleans
+}
+
+// olderReason is why a container is kept that is not the session's.
+const olderReason = "its container is older than the session"
+
+// HoldsOlder reports whether a process is the conmon of a container that was made before a session began. Boxes of toolbox and
+// distrobox are made once and go on by design: a session that starts one has not made it. What is executed in it later has a
+// conmon of its own, which is the session's.
+func HoldsOlder(comm string, args []string, began time.Time) bool {
+	at := slices.Index(args, "-b") // the bundle: STORAGE/ID/userdata, and below that for what is executed
+	if comm != "conmon" || began.IsZero() || at < 0 || at+1 >= len(args) || path.Base(args[at+1]) != "userdata" {
+		return false
+	}
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path.Dir(args[at+1]), unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BTIME|unix.STATX_MTIME, &st)
+	made := st.Btime
+	if st.Mask&unix.STATX_BTIME == 0 {
+		made = st.Mtime // nothing is added to the directory later
+	}
+	return err == nil && time.Unix(made.Sec, int64(made.Nsec)).Before(began)
 }
 
 // others are the members that do not clean up, while there are such that do and their time is not up. What forks away meanwhile is

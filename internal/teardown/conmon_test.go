@@ -77,3 +77,79 @@ func TestBatchLetsConmonCleanUp(t *testing.T) {
 		})
 	}
 }
+
+// A container that is older than the session is not the session's. What is executed in it is.
+func TestHoldsOlder(t *testing.T) {
+	dir := t.TempDir() + "/c1"
+	if err := os.MkdirAll(dir+"/userdata/e1", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	conmon := func(bundle string) []string {
+		return []string{"/usr/bin/conmon", "--api-version", "1", "-b", bundle, "-n", "mine"}
+	}
+	after, before := time.Now().Add(time.Minute), time.Now().Add(-time.Minute)
+	for name, c := range map[string]struct {
+		comm  string
+		args  []string
+		began time.Time
+		want  bool
+	}{
+		"older":           {"conmon", conmon(dir + "/userdata"), after, true},
+		"younger":         {"conmon", conmon(dir + "/userdata"), before, false},
+		"executed":        {"conmon", conmon(dir + "/userdata/e1"), after, false},
+		"another program": {"node", conmon(dir + "/userdata"), after, false},
+		"not there":       {"conmon", conmon(dir + "/none/userdata"), after, false},
+		"no bundle":       {"conmon", []string{"conmon", "-b"}, after, false},
+		"no session":      {"conmon", conmon(dir + "/userdata"), time.Time{}, false},
+	} {
+		if got := HoldsOlder(c.comm, c.args, c.began); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// A container from before the session is kept with all below it, even where nothing is: it is not the session's. One of the session
+// is not.
+func TestOlderContainerIsNoMember(t *testing.T) {
+	for name, c := range map[string]struct {
+		began time.Duration
+		older bool
+	}{"older": {time.Hour, true}, "the session's": {-time.Hour, false}} {
+		t.Run(name, func(t *testing.T) {
+			m := own(t)
+			dir := t.TempDir()
+			if err := os.Mkdir(dir+"/userdata", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			conmon := filepath.Join(dir, "conmon")
+			sh, err := os.ReadFile("/bin/sh")
+			if err != nil {
+				t.Fatal(err)
+			}
+			testkit.WriteProgram(t, conmon, sh)
+			cmd := exec.Command(conmon, "-c", "sleep 1000 & wait", "conmon", "-b", dir+"/userdata")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now().Add(c.began)
+			for _, nothing := range []bool{false, true} {
+				m.Began, m.KeepNothing = began, nothing
+				testkit.Until(t, "both of the container", func() bool {
+					end, kept, err := m.Members()
+					if c.older {
+						end, kept = kept, end
+					}
+					return err == nil && len(end) == 2 && len(kept) == 0
+				})
+				g := &Group{Seeds: ids(t, cmd.Process.Pid), UID: os.Getuid(), Began: began, KeepNothing: nothing}
+				b := Batch{Groups: []*Group{g}, Since: now(t)}
+				b.start()
+				if end, kept, err := b.members(); err != nil || (len(end) == 0) != c.older || (len(kept) == 2) != c.older {
+					t.Errorf("in a batch: members %v, kept %v, %v", pids(end), pids(kept), err)
+				}
+			}
+			(&Membership{Root: os.Getpid()}).killUntilEmpty(t)
+			_ = cmd.Wait()
+		})
+	}
+}

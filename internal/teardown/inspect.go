@@ -2,6 +2,7 @@ package teardown
 
 import (
 	"os"
+	"time"
 
 	"mcp-tether/internal/proc"
 )
@@ -31,6 +32,16 @@ func (i *inspector) hasEnv(p proc.Stat, assignment string) bool {
 // environment.
 func (i *inspector) keeps(p proc.Stat, patterns []string) bool {
 	return i.matches(p, patterns) || i.hasEnv(p, KeepMark) && i.isOwn(p)
+}
+
+// holdsOlder reports whether a process holds a container from before the session, which is not the session's.
+func (i *inspector) holdsOlder(p proc.Stat, began time.Time) bool {
+	if p.Comm != "conmon" {
+		return false
+	}
+	args, err := i.reader.Args(p)
+	i.note(err)
+	return HoldsOlder(p.Comm, args, began)
 }
 
 // isOwn reports whether the environment of a process is our user's word. That of a set-user-ID program is its caller's.

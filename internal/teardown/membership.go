@@ -34,6 +34,8 @@ type Membership struct {
 	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
+	// Began is when the session began: it has not made a container that is older.
+	Began time.Time
 	People
 
 	inspector

@@ -34,9 +34,9 @@ type Object struct {
 	Network, Running, Paused bool
 	Labels                   map[string]string
 	Created                  time.Time
-	Ignores                  bool   // its stop signal
-	StopSignal               string // "" for the engine's default
-	In                       string // the network that a container is in
+	Ignores                  bool     // its stop signal
+	In                       string   // the id of the network that a container is in
+	VolumesFrom              []string // of other containers
 }
 
 // Left are copies of what the engine has.
@@ -102,15 +102,14 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.create(w, r)
 	case path == "/containers/json", path == "/networks":
 		e.list(w, part[0] == "networks", r.FormValue("filters"))
-	case part[0] == "images":
-		answer(w, map[string]any{"Id": "sha256:1", "Config": map[string]any{"Labels": nil}})
 	case part[0] != "containers" && part[0] != "networks" || x == nil:
 		http.Error(w, `{"message":"nothing of the kind"}`, http.StatusNotFound)
 	case r.Method == http.MethodGet:
 		x.inspect(w, part[1])
-	case part[2] == "wait":
+	case part[2] == "stop" && x.Ignores:
+		e.Did = append(e.Did, request(r))
 		e.Unlock()
-		<-r.Context().Done() // a container that ends by its signal is never waited for
+		<-r.Context().Done() // the engine's own time is longer than any client's
 		e.Lock()
 	default:
 		e.change(w, r, part[1], part[2])
@@ -136,13 +135,23 @@ func (e *Engine) create(w http.ResponseWriter, r *http.Request) {
 }
 
 func (e *Engine) list(w http.ResponseWriter, networks bool, filters string) {
+	var only struct{ Label, Network []string }
+	if filters != "" {
+		_ = json.Unmarshal([]byte(filters), &only)
+	}
 	all := []map[string]any{}
 	for _, id := range slices.Sorted(maps.Keys(e.Have)) {
 		x := e.Have[id]
+		lacks := func(label string) bool {
+			name, value, whole := strings.Cut(label, "=")
+			has, ok := x.Labels[name]
+			return !ok || whole && has != value
+		}
 		switch {
-		case x.Network != networks || filters != "" && !strings.Contains(filters, `{"network":["`+x.In+`"`):
+		case x.Network != networks || slices.ContainsFunc(only.Label, lacks):
+		case len(only.Network) > 0 && !slices.Contains(only.Network, x.In):
 		case networks:
-			all = append(all, map[string]any{"Id": id, "Name": x.Name, "Labels": x.Labels, "Created": x.Created})
+			all = append(all, map[string]any{"Id": id, "Name": x.Name, "Labels": x.Labels, "Created": x.Created, "Containers": map[string]any{}})
 		default:
 			all = append(all, map[string]any{
 				"Id": id, "Names": []string{"/" + x.Name}, "Image": "i", "ImageID": "sha256:1", "Labels": x.Labels, "State": x.state(), "Created": x.Created.Unix(),
@@ -153,7 +162,10 @@ func (e *Engine) list(w http.ResponseWriter, networks bool, filters string) {
 }
 
 func (x *Object) state() string {
-	if x.Running {
+	switch {
+	case x.Paused:
+		return "paused"
+	case x.Running:
 		return "running"
 	}
 	return "created"
@@ -162,8 +174,9 @@ func (x *Object) state() string {
 func (x *Object) inspect(w http.ResponseWriter, id string) {
 	answer(w, map[string]any{
 		"Id": id, "Name": "/" + x.Name, "Image": "sha256:1", "Created": x.Created.UTC().Format(time.RFC3339Nano),
-		"Config": map[string]any{"Image": "i", "Labels": x.Labels, "StopSignal": x.StopSignal},
-		"State":  map[string]any{"Status": x.state(), "Running": x.Running, "Paused": x.Paused},
+		"Config":     map[string]any{"Image": "i", "Labels": x.Labels},
+		"HostConfig": map[string]any{"VolumesFrom": x.VolumesFrom},
+		"State":      map[string]any{"Status": x.state(), "Running": x.Running, "Paused": x.Paused},
 	})
 }
 
@@ -178,7 +191,7 @@ func (e *Engine) change(w http.ResponseWriter, r *http.Request, id, what string)
 	case !x.Running:
 		http.Error(w, `{"message":"is not running"}`, http.StatusConflict)
 		return
-	case what == "kill" && !x.Ignores:
+	case what == "kill", what == "stop":
 		x.Running = false
 	}
 	e.Did = append(e.Did, request(r))

@@ -39,6 +39,6 @@ func modes() map[string]mode {
 // commonFlags are those of every session. The graces are short, because each case waits for them.
 func commonFlags() []string {
 	return []string{
-		"--term-grace=60ms", "--eof-grace=60ms", "--container-grace=60ms", "--log-level=info", "--log-format=json",
+		"--term-grace=60ms", "--eof-grace=60ms", "--log-level=info", "--log-format=json",
 	}
 }

@@ -3,10 +3,12 @@ package keeper
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"slices"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,162 +16,201 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/engine"
-	"mcp-tether/internal/engine/proxy"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/testkit"
 )
 
-// A journal that cannot be read is neither emptied nor replaced before that: its notes are known from nowhere else.
-func TestUnreadJournalStays(t *testing.T) {
-	id := session.NewID()
-	dir, err := session.Open(os.Getuid(), t.TempDir())
-	if err != nil {
+// serving is a keeper in front of an engine, with its proxy.
+func serving(t *testing.T, e *testkit.Engine) *Keeper {
+	t.Helper()
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	o := Options{URL: e.Listen(t), Session: session.NewID(), Limit: time.Second}
+	k, err := Find(o)
+	if err != nil || k == nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(dir.Close)
-	j := dir.Journal(id)
-	defer j.Close()
-	if err := j.Note(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: "a", Request: "r"}); err != nil {
+	if err := k.Open(); err != nil {
 		t.Fatal(err)
 	}
-	k := Recover(Options{URL: "unix:///nowhere", Session: id}, &session.Record{}, dir)
-	k.journal = dir.Journal(id)
-	for _, op := range []engine.Op{engine.OpCreated, engine.OpRemoved} {
-		k.note(engine.Note{Op: op, Kind: engine.Container, ID: "b", Request: "s"})
-	}
-	if err := k.recallOnce(); err != nil || !k.claim.Complete {
-		t.Fatalf("all is known %v: %v", k.claim.Complete, err)
-	}
-	if all := k.ledger.Objects(); len(all) != 1 || all[0].ID != "a" {
-		t.Errorf("known is %+v", all)
-	}
-	k.closeJournal(false)
+	var r session.Record
+	k.Record(&r)
+	k = Adopt(o, &r, k.Listener())
+	k.Serve(map[string]string{engine.LabelSession: o.Session})
+	t.Cleanup(k.proxy.Close)
+	return k
 }
 
-// A container that cannot be removed is asked to stop, and waited for, in the first round only.
-func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
-	e := &testkit.Engine{
-		Have: map[string]*testkit.Object{"a": {Running: true, Ignores: true, Labels: map[string]string{engine.LabelRequest: "r"}}},
-		Takes: func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Method == http.MethodDelete {
-				http.Error(w, `{"message":"device or resource busy"}`, http.StatusInternalServerError)
-			}
-			return r.Method == http.MethodDelete
-		},
-	}
-	at, err := engine.EndpointAt(e.Listen(t), "", false)
+// ask has a client of the session's make a request.
+func (k *Keeper) ask(t *testing.T, request string) string {
+	t.Helper()
+	c, err := net.Dial("unix", k.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := newKeeper(Options{Session: "s", Grace: time.Millisecond, Limit: time.Second}, at)
-	k.claim.Complete = true
-	k.ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: "a", Request: "r"})
-	// On a machine that is too slow for a round, the next one asks again, or a round ends before its kill.
-	r := k.remove()
-	asked, killed := len(e.Asked("signal=SIGTERM")), len(e.Asked("signal=SIGKILL"))
-	if r.Err == nil || asked == 0 || asked >= killed {
-		t.Errorf("asked %d times, killed %d times: %v", asked, killed, r.Err)
+	defer c.Close()
+	_, _ = io.WriteString(c, request)
+	answer, _ := io.ReadAll(c)
+	return string(answer)
+}
+
+const create = "POST /containers/create HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+
+// What the session has made goes, and nothing else, whatever the engine's clock says. Nobody but the session saw it made: to
+// one who recovers it with that clock nothing is proven.
+func TestRemovalOfWhatWasMade(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		e := &testkit.Engine{Have: map[string]*testkit.Object{"theirs": {Running: true}}}
+		k := serving(t, e)
+		for range 2 {
+			if got := k.ask(t, create); !strings.HasPrefix(got, "HTTP/1.1 201 ") {
+				t.Fatal(got)
+			}
+		}
+		if wrong {
+			e.Lock()
+			for _, x := range e.Have {
+				x.Created = x.Created.Add(time.Hour)
+			}
+			e.Unlock()
+		}
+		was := session.Record{Engine: k.endpoint.URL, Socket: k.socket, EngineUsed: true}
+		o := k.o
+		o.Limit = 10 * time.Second
+		if wrong {
+			if r := Recover(o, &was).Close(false); r.Err == nil || r.Count != 0 || len(e.Left()) != 3 {
+				t.Errorf("recovered with a wrong clock: %+v, left %v", r, e.Left())
+			}
+		}
+		if r := k.Close(false); r.Err != nil || r.Count != 2 || len(e.Left()) != 1 {
+			t.Errorf("wrong: %v: %+v, left %v", wrong, r, e.Left())
+		}
+		if _, err := os.Lstat(k.socket); err == nil {
+			t.Error("the socket is left")
+		}
+	}
+}
+
+func TestRecovery(t *testing.T) {
+	e := &testkit.Engine{}
+	k := serving(t, e)
+	k.ask(t, create)
+	was := session.Record{Engine: k.endpoint.URL, Socket: k.socket}
+	if r := Recover(k.o, &was).Close(false); r.Err != nil || r.Count != 0 || len(e.Left()) != 1 {
+		t.Errorf("of an engine that was not used: %+v, left %v", r, e.Left())
+	}
+	was.EngineUsed = true
+	k.o.Limit = 10 * time.Second
+	if r := Recover(k.o, &was).Close(false); r.Err != nil || r.Count != 1 || len(e.Left()) != 0 {
+		t.Errorf("%+v, left %v", r, e.Left())
+	}
+	if Recover(k.o, &session.Record{Engine: "ssh://far", Socket: "/s"}) != nil || Recover(k.o, &session.Record{Engine: "unix:///e"}) != nil {
+		t.Error("there is something to recover without an engine or a socket")
+	}
+}
+
+// A process that is kept reaches the engine by the socket's name.
+func TestKeptProcessesReachTheEngine(t *testing.T) {
+	e := &testkit.Engine{}
+	k := serving(t, e)
+	k.ask(t, create)
+	if r := k.Close(true); r.Err != nil || len(e.Left()) != 0 {
+		t.Errorf("%+v, left %v", r, e.Left())
+	}
+	if got := k.ask(t, create); !strings.HasPrefix(got, "HTTP/1.1 201 ") {
+		t.Error(got)
+	}
+	if left := e.Left(); len(left) != 1 || left[0].Labels[engine.LabelSession] != "" {
+		t.Errorf("left %v", left)
+	}
+}
+
+// A create that the engine never answers keeps neither the others alive, nor the session.
+func TestUnansweredCreate(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	e := &testkit.Engine{Takes: func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("name") == "slow" {
+			close(asked)
+			<-release
+			return true
+		}
+		return false
+	}}
+	k := serving(t, e)
+	k.ask(t, create)
+	slow, err := net.Dial("unix", k.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	_, _ = io.WriteString(slow, strings.Replace(create, "create", "create?name=slow", 1))
+	<-asked
+	defer close(release)
+	began := time.Now()
+	if r := k.Close(false); r.Err == nil || !strings.Contains(r.Err.Error(), errUnanswered.Error()) || r.Count != 1 {
+		t.Errorf("%+v", r)
+	}
+	if took := time.Since(began); took > LongestRemoval(k.o.Limit)+testkit.Patience/4 {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// A session inside of another one dials the engine itself: what it makes is not the outer one's.
+func TestFindBehindAnotherSession(t *testing.T) {
+	runtime := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	dir, err := session.Open(os.Getuid(), runtime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	outer := session.NewID()
+	lease, err := dir.Take(outer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Release()
+	socket := filepath.Join(t.TempDir(), outer+".sock")
+	if err := lease.Write(session.Record{Version: session.Version, ID: outer, UID: os.Getuid(), Engine: "unix:///real.sock", Socket: socket}); err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]string{
+		"unix://" + socket: "unix:///real.sock", "unix:///other/" + outer + ".sock": "unix:///other/" + outer + ".sock", "unix:///x.sock": "unix:///x.sock",
+	} {
+		if k, err := Find(Options{URL: url}); err != nil || k.endpoint.URL != want {
+			t.Errorf("%s: %s, %v", url, k.endpoint.URL, err)
+		}
 	}
 }
 
 // A client cannot fill the log: of many warnings some are there, and how many are not.
 func TestWarningsAreBounded(t *testing.T) {
 	var said bytes.Buffer
-	k := newKeeper(Options{Log: zerolog.New(&said)}, engine.Endpoint{})
+	k := &Keeper{o: Options{Log: zerolog.New(&said)}}
 	for i := range 10 * maxWarnings {
 		k.warn(fmt.Errorf("odd %d", i/2))
 	}
-	k.tellSuppressed()
-	if n := bytes.Count(said.Bytes(), []byte("\n")); n != maxWarnings+1 || !bytes.Contains(said.Bytes(), []byte("were left out")) {
+	if n := bytes.Count(said.Bytes(), []byte("\n")); n != maxWarnings+1 || !bytes.Contains(said.Bytes(), []byte("are left out")) {
 		t.Errorf("%d lines:\n%s", n, said.Bytes())
 	}
 }
 
-// Containers that their engine removes by itself (--rm) are not remembered for ever, and one that stays is.
-func TestJournalStaysShort(t *testing.T) {
-	e := &testkit.Engine{Have: map[string]*testkit.Object{"stays": {}}}
-	at, err := engine.EndpointAt(e.Listen(t), "", false)
-	if err != nil {
-		t.Fatal(err)
+// What is made is news, once, and the time of the last is told. After the end there are none.
+func TestNews(t *testing.T) {
+	k := serving(t, &testkit.Engine{})
+	told := func() bool {
+		return proc.Poll([]unix.PollFd{{Fd: int32(k.News()), Events: unix.POLLIN}}, 0) > 0
 	}
-	dir, err := session.Open(os.Getuid(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
+	if k.ask(t, "GET /containers/json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); told() || !k.MadeAt().IsZero() {
+		t.Error("there are news, and nothing was made")
 	}
-	t.Cleanup(dir.Close)
-	k := newKeeper(Options{Session: session.NewID(), Limit: testkit.Patience}, at)
-	k.claim.Complete, k.proxy = true, &proxy.Proxy{}
-	k.dir, k.journal = dir, dir.Journal(k.claim.Session)
-	for i := range forgetEvery {
-		id := fmt.Sprint("gone", i)
-		if i == 7 {
-			id = "stays"
-		}
-		k.note(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: id, Request: id})
+	before := time.Now()
+	k.ask(t, create)
+	if !told() || k.MadeAt().Before(before) || told() {
+		t.Error("a create is not told of once")
 	}
-	testkit.Until(t, "a short journal", func() bool {
-		notes, err := dir.Notes(k.claim.Session)
-		return err == nil && len(notes) == 1 && notes[0].ID == "stays"
-	})
-	k.closeJournal(true)
-}
-
-// When a helper has ended, its pid may be given to another process, which may lead a session with that number. What is in
-// that session is not ours to end, also when its leader is gone. A later helper lets go of the number.
-func TestReusedNumberOfAHelper(t *testing.T) {
-	if err := proc.BecomeSubreaper(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) })
-	for name, c := range map[string]struct {
-		script string
-		older  uint64 // than the leader of the session
-		gone   bool   // the leader
-		ends   bool
-	}{
-		"not reused":         {script: "exec cat", ends: true},
-		"reused":             {script: "exec cat", older: 1},
-		"reused by one gone": {script: "exec 3<&0; cat <&3 &", older: 1, gone: true},
-	} {
-		cmd := exec.Command("/bin/sh", "-c", c.script)
-		in, w := testkit.Pipe(t)
-		r, out := testkit.Pipe(t)
-		cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = in, out, &unix.SysProcAttr{Setsid: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		in.Close()
-		out.Close()
-		echoes := func() bool {
-			b := []byte{'x'}
-			_, _ = w.Write(b)
-			_, err := r.Read(b)
-			return err == nil
-		}
-		k := &Keeper{}
-		leader, err := k.reader.Stat(cmd.Process.Pid)
-		if err != nil || !echoes() {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if c.gone {
-			_ = cmd.Wait()
-		}
-		k.helpers = []proc.ID{{PID: leader.PID, Start: leader.Start - c.older}}
-		k.addHelper(os.Getpid())
-		if known := len(k.helpers) == 2; known == (c.older > 0 && !c.gone) {
-			t.Errorf("%s: a later helper has left %v of %v", name, k.helpers, leader)
-		}
-		k.helpers = []proc.ID{{PID: leader.PID, Start: leader.Start - c.older}}
-		k.endHelpers()
-		if echoes() == c.ends {
-			t.Errorf("%s: ended %t, want %t", name, !c.ends, c.ends)
-		}
-		w.Close()
-		testkit.Until(t, "the end of the session", func() bool {
-			_, _ = proc.Reap(func(int, unix.WaitStatus) {})
-			all, err := k.reader.Descendants(os.Getpid())
-			return err == nil && !slices.ContainsFunc(all, func(p proc.Stat) bool { return p.Session == leader.PID })
-		})
+	k.Close(false)
+	if fd := k.News(); fd >= 0 {
+		t.Errorf("news from descriptor %d after the end", fd)
 	}
 }

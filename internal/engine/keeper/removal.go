@@ -8,32 +8,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/engine"
+	"mcp-tether/internal/session"
 )
 
 // Removal is the result of removing a session's containers.
 type Removal struct {
-	// Done says that it was tried.
-	Done bool
 	// Count is how many were ended.
 	Count int
 	// Err says what may be left.
 	Err   error
-	ended []engine.Result
-	asked bool // what may be left has had its grace period
+	ended map[string]engine.Result
 }
 
-// An engine that is busy and answers gets up to maxRounds rounds. One that does not answer within AnswerTime is not waited
-// for any longer.
-const (
-	maxRounds  = 6
-	AnswerTime = time.Second
-)
+// Grace is the time that a container has from its stop signal to its removal by force.
+const Grace = 400 * time.Millisecond
 
-// LongestRemoval is the longest time that the removal of a session's containers may take. limit is how long an engine may
-// take in one round, beside the grace period of the containers.
-func LongestRemoval(grace, limit time.Duration) time.Duration {
-	return limit/2 + maxRounds*(grace+limit+AnswerTime)
-}
+// LongestRemoval is the longest time that the removal of a session's containers may take, if the engine may take limit.
+func LongestRemoval(limit time.Duration) time.Duration { return limit/2 + Grace + limit }
 
 // Shut begins to remove what the session made, while its processes end. No client can connect any more: what it made would
 // not be looked for.
@@ -46,105 +37,75 @@ func (k *Keeper) Shut() {
 		return
 	}
 	k.outcome = make(chan Removal, 1)
-	if k.idle() {
+	if !k.used {
 		k.outcome <- Removal{}
 		return
 	}
 	go func() { k.outcome <- k.remove() }()
 }
 
-// idle reports whether there is nothing to remove.
-func (k *Keeper) idle() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return !k.served && k.ledger.Empty() && k.claim.Complete
-}
-
 // errUnanswered says that what the engine is still working on may become a container.
 var errUnanswered = errors.New("the engine has not answered a create")
 
-// remove ends what the session made, in rounds. Each has the grace period and the limit: a container that ignores its stop
-// signal uses the former up, and is killed after that. Later rounds have no grace period if all have had it: a container
-// that cannot be removed would use it up each time. Before the first round the outcomes of all creates are waited for, and
-// after that while there is time in a round. One that the engine never answers must not keep the others alive.
-func (k *Keeper) remove() (r Removal) {
-	settled := k.proxy == nil
-	if !settled {
-		ctx, cancel := context.WithTimeout(context.Background(), k.o.Limit/2)
-		settled = k.proxy.Shut(ctx)
-		cancel()
+// remove ends what the session made. The outcomes of all creates are waited for first, and again after the removal. One that
+// the engine never answers must not keep the others alive.
+func (k *Keeper) remove() Removal {
+	ctx, cancel := context.WithTimeout(context.Background(), LongestRemoval(k.o.Limit))
+	defer cancel()
+	r := Removal{ended: map[string]engine.Result{}}
+	settled := k.settle(ctx, k.o.Limit/2)
+	if settled && k.made.nothing() {
+		return r
 	}
-	grace := k.o.Grace
-	for range maxRounds {
-		ctx, cancel := context.WithTimeout(context.Background(), grace+k.o.Limit)
-		done := r.Count
-		for i := range r.ended {
-			if r.ended[i].Done {
-				done++
-			}
-		}
-		r = k.removeOnce(ctx, grace)
-		r.Count = done
-		switch {
-		case !settled:
-			// What has come of it since is for the next round.
-			settled = k.proxy.Shut(ctx)
-			if r.Err == nil {
-				r.Err = errUnanswered
-			}
-		case r.asked:
-			grace = 0
-		}
-		cancel()
-		if r.Err == nil || !k.answers() {
-			break
-		}
+	k.removeOnce(ctx, &r)
+	if settled {
+		return r
 	}
+	if !k.settle(ctx, LongestRemoval(k.o.Limit)) {
+		r.Err = errors.Join(r.Err, errUnanswered)
+		return r
+	}
+	k.removeOnce(ctx, &r)
 	return r
 }
 
-// answers reports whether the engine is there, and not stuck.
-func (k *Keeper) answers() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), AnswerTime)
-	defer cancel()
-	_, err := engine.Client{Dial: k.Dial}.Containers(ctx)
-	return err == nil
-}
-
-// removeOnce ends what is known to have been made.
-func (k *Keeper) removeOnce(ctx context.Context, grace time.Duration) Removal {
-	unread := k.recallOnce()
-	k.mu.Lock()
-	claim := k.claim
-	claim.Ledger = k.ledger.Clone()
-	k.mu.Unlock()
-	if claim.Complete && claim.Ledger.Empty() {
-		return Removal{}
+// settle refuses creates from now on, and reports whether all earlier ones have an outcome.
+func (k *Keeper) settle(ctx context.Context, limit time.Duration) bool {
+	if k.proxy == nil {
+		return true
 	}
-	ended, err := claim.End(ctx, engine.Client{Dial: k.Dial}, grace)
-	// The labels may not have told of everything.
-	return Removal{ended: ended, Err: errors.Join(err, unread), asked: claim.HadGrace(ended)}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return k.proxy.Shut(ctx)
 }
 
-// Close waits for the removal, which is bounded, logs what it has ended, and releases all that the keeper holds.
-func (k *Keeper) Close() Removal {
+func (k *Keeper) removeOnce(ctx context.Context, r *Removal) {
+	var all []engine.Result
+	all, r.Err = engine.Remove(ctx, engine.Client{Dial: k.endpoint.Dial}, k.owner(), Grace)
+	for _, x := range all {
+		r.ended[x.ID] = x
+	}
+}
+
+// Close waits for the removal, which is bounded, logs what it has ended, and releases all that the keeper holds. If processes
+// are kept, the socket's name leads to the engine from then on.
+func (k *Keeper) Close(kept bool) Removal {
 	k.Shut()
 	r := <-k.outcome
-	r.Done = true
-	r.Count += len(r.ended)
+	r.Count = len(r.ended)
+	var err error
+	if kept && k.endpoint.Socket != "" {
+		err = session.LeaveLink(k.socket, k.o.Session, k.endpoint.Socket)
+	} else {
+		err = session.RemoveSocket(k.socket, k.o.Session)
+	}
 	if k.proxy != nil {
 		k.proxy.Close()
 	}
-	k.mu.Lock()
-	k.tellSuppressed()
-	k.mu.Unlock()
-	k.endHelpers()
-	if err := k.dir.RemoveSocket(k.socket, k.claim.Session); err != nil {
-		r.Err = errors.Join(r.Err, err)
-	}
-	k.closeJournal(r.Err == nil)
+	k.made.close()
+	r.Err = errors.Join(r.Err, err)
 	for _, x := range r.ended {
-		k.o.Log.Debug().Str("kind", string(x.Kind)).Str("id", x.ID).Str("container", x.Name).Str("why", x.Why).Bool("done", x.Done).
+		k.o.Log.Debug().Str("kind", string(x.Kind)).Str("id", x.ID).Str("container", x.Name).Str("why", x.Why).Bool("done", x.Err == nil).
 			AnErr("error", x.Err).Msg("container ended")
 	}
 	return r

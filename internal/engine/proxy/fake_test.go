@@ -2,12 +2,13 @@ package proxy
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,9 +29,8 @@ type scene struct {
 	done chan error // of Serve
 
 	mu       sync.Mutex
-	notes    []engine.Note
+	made     []string
 	warnings []error
-	requests int
 	dials    int
 }
 
@@ -52,18 +52,17 @@ func newScene(t *testing.T, serve func(c *peer), settings ...func(*Proxy)) *scen
 			})
 		}
 	})
-	s.Proxy.Dial = func() (net.Conn, error) {
+	s.Proxy.Dial = func(context.Context) (net.Conn, error) {
 		s.mu.Lock()
 		s.dials++
 		s.mu.Unlock()
 		return net.Dial("unix", filepath.Join(s.dir, "engine"))
 	}
-	s.Proxy.Labels = s.labels
-	s.Proxy.Note = func(n engine.Note) {
+	s.Proxy.Labels = ours
+	s.Proxy.Made = func(id string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		n.At = time.Time{}
-		s.notes = append(s.notes, n)
+		s.made = append(s.made, cmp.Or(id, "?"))
 	}
 	s.Proxy.At, s.Proxy.Socket = engine.Endpoint{Socket: filepath.Join(s.dir, "engine")}, filepath.Join(s.dir, "proxy")
 	s.Proxy.Warn = func(err error) {
@@ -96,12 +95,7 @@ func (s *scene) listen(name string) net.Listener {
 	return l
 }
 
-func (s *scene) labels() map[string]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests++
-	return map[string]string{engine.LabelSession: "s", engine.LabelRequest: fmt.Sprint("r", s.requests)}
-}
+func ours() map[string]string { return map[string]string{engine.LabelSession: "s"} }
 
 // client is a new client of the proxy.
 func (s *scene) client() *peer {
@@ -114,23 +108,24 @@ func (s *scene) client() *peer {
 	return newPeer(s.T, c)
 }
 
-// noted are the notes so far, as text.
-func (s *scene) noted() string {
+// expectMade expects that these ids were seen so far.
+func (s *scene) expectMade(want string) {
+	s.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []string
-	for _, n := range s.notes {
-		fields := slices.DeleteFunc([]string{string(n.Op), string(n.Kind), n.Request, n.ID, n.Name}, func(f string) bool { return f == "" })
-		out = append(out, strings.Join(fields, " "))
+	if got := strings.Join(s.made, " "); got != want {
+		s.Errorf("made: %q instead of %q", got, want)
 	}
-	return strings.Join(out, "; ")
 }
 
-func (s *scene) expectNotes(want string) {
+// ask has a new client say something, and expects the answer, and the end of it.
+func (s *scene) ask(request, want string) {
 	s.Helper()
-	if got := s.noted(); got != want {
-		s.Errorf("noted: %q instead of %q", got, want)
-	}
+	c := s.client()
+	c.say(request)
+	c.hear(want)
+	c.hearEnd()
+	_ = c.Close()
 }
 
 // peer is one end of a connection, played by a test.
@@ -194,7 +189,7 @@ func (p *peer) hearRequest() (line, object string, ok bool) {
 		p.t.Error(err)
 		return "", "", false
 	}
-	data, err := r.Body().ReadAll(p.br, 1<<30, nil)
+	data, err := r.ReadBody(p.br, 1<<30)
 	return r.Method + " " + r.Target, string(data), err == nil
 }
 
@@ -211,16 +206,18 @@ func post(target, object string) string {
 // table returns an engine that knows some answers, by request line, and gives 404 to all other requests.
 func table(answers map[string]string) func(*peer) {
 	return func(c *peer) {
-		for {
-			line, _, ok := c.hearRequest()
-			if !ok {
-				return
-			}
-			answer := answers[line]
-			if answer == "" {
-				answer = reply(404, `{"message":"no such thing"}`)
-			}
+		line, _, ok := c.hearRequest()
+		answer := answers[line]
+		if answer == "" {
+			answer = reply(404, `{"message":"no such thing"}`)
+		}
+		if ok {
 			c.say(answer)
 		}
 	}
+}
+
+// closing is a head of a request as the engine gets it.
+func closing(head string) string {
+	return strings.TrimSuffix(head, "\r\n") + "Connection: close\r\n\r\n"
 }

@@ -3,45 +3,61 @@ package proxy
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
-
-	"mcp-tether/internal/engine"
-	"mcp-tether/internal/jsonedit"
 )
 
-// relabel adds labels to the JSON object of a create, under key, and returns it with the request id that it now carries.
-//
-// The engines decode with encoding/json. For it "labels" in any case is the same member, and later ones add to earlier
-// ones. So they all become one, with the labels of add on top, and all other members stay as they are. A text that is not
-// one JSON object is an error: another reader might see labels in it that this one does not.
-//
-// A body with the labels of a session comes from another mcp-tether, whose session is inside of this one. It keeps
-// those labels. That it borrows volumes is always said, because volumes of others are at stake.
-func relabel(object []byte, key string, add map[string]string) (out []byte, request string, err error) {
-	values, err := jsonedit.Values(object, strings.EqualFold, key)
-	if err != nil {
-		return nil, "", err
+// members are those of a JSON object. What is in them stays as it was written.
+type members map[string]json.RawMessage
+
+// take removes a member, in whatever case its name is written, and decodes it. The engines decode with encoding/json, for
+// which that is the same member.
+func (m members) take(name string, into any) error {
+	for key, value := range m {
+		if !strings.EqualFold(key, name) {
+			continue
+		}
+		if err := json.Unmarshal(value, into); err != nil {
+			return fmt.Errorf("member %q: %w", key, err)
+		}
+		delete(m, key)
+	}
+	return nil
+}
+
+// put sets a member.
+func (m members) put(name string, value any) error {
+	text, err := json.Marshal(value)
+	m[name] = text
+	return err
+}
+
+// label adds our labels to the body of a create. A text that is not one JSON object is an error: another reader might see
+// labels in it that this one does not.
+func (p *Proxy) label(body []byte, to route) ([]byte, *refusal) {
+	var object members
+	err := json.Unmarshal(body, &object)
+	if err == nil && object == nil {
+		err = io.ErrUnexpectedEOF
 	}
 	var labels map[string]string
-	for _, value := range values {
-		if err := json.Unmarshal(value, &labels); err != nil {
-			return nil, "", fmt.Errorf("member %q: %w", key, err)
-		}
+	if err == nil {
+		err = object.take("labels", &labels)
 	}
-	if labels[engine.LabelSession] == "" || labels[engine.LabelRequest] == "" {
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		maps.Copy(labels, add)
-	}
-	if volumes := add[engine.LabelVolumes]; volumes != "" {
-		labels[engine.LabelVolumes] = volumes
-	}
-	text, err := json.Marshal(labels)
 	if err != nil {
-		return nil, "", err
+		return nil, &refusal{badRequest, fmt.Errorf("labels cannot be added: %w", err)}
 	}
-	out, err = jsonedit.Set(object, text, strings.EqualFold, key)
-	return out, labels[engine.LabelRequest], err
+	p.mountSocket(object, to)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, p.Labels()) // not earlier: they have the time, and a busy engine was asked above
+	if err = object.put(to.labelsKey(), labels); err == nil {
+		body, err = json.Marshal(object)
+	}
+	if err != nil {
+		return nil, &refusal{badRequest, fmt.Errorf("labels cannot be added: %w", err)}
+	}
+	return body, nil
 }

@@ -6,126 +6,118 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"mcp-tether/internal/engine"
-	"mcp-tether/internal/jsonedit"
 )
 
 // Why a mount stays as it is.
 var (
 	errElsewhere = errors.New("the engine is elsewhere")
-	errSees      = errors.New("it is as the engine sees it")
-	errTwice     = errors.New("the create names its mounts twice")
+	errSees      = errors.New("the engine cannot mount the session's socket")
 )
 
-// mountSocket returns a create whose mount of an engine's socket leads where the client means it to lead.
+// mountSocket changes a create so that a mount of an engine's socket leads where the client means it to lead.
 //
 // A container that is to get the engine's own socket gets the session's: what is created through it is the session's
 // too. That needs an engine that sees our files. If the session is in a container, the engine does not see them, and
 // cannot mount the session's socket. The new container then gets the engine's own socket in place of the one that
 // DOCKER_HOST names.
-func (p *Proxy) mountSocket(object []byte, sources []string, to route) []byte {
-	from, path, toOurs := p.At.IsSocket, p.Socket, true
-	if !slices.ContainsFunc(sources, from) {
-		from, path, toOurs = func(source string) bool { return source == p.Socket }, p.At.Socket, false
+func (p *Proxy) mountSocket(object members, to route) {
+	theirs, ours := p.At.IsSocket, func(source string) bool { return source == p.Socket }
+	switch {
+	case remount(object, theirs, ""):
+		if err := p.lend(); err != nil {
+			p.warnOfSocket(to)
+			return
+		}
+		remount(object, theirs, p.Socket)
+	case remount(object, ours, ""):
+		if sees, err := p.sees(); err == nil && !sees {
+			remount(object, ours, p.At.Socket)
+			p.warnOfSocket(to)
+		}
 	}
-	if !slices.ContainsFunc(sources, from) {
-		return object
-	}
-	out, err := p.remount(object, from, path, toOurs)
-	if (err == nil) != toOurs {
-		p.Warn(fmt.Errorf("container %.80q has the engine's own socket (%.80s): what is created through it is not known and stays", to.name, cmp.Or(p.At.Socket, p.At.URL)))
-	}
-	if err != nil {
-		return object
-	}
-	return out
 }
 
-// remount mounts path in place of the old sources, on condition that the engine sees the session's socket. If ifSeen is
-// false, the condition is that it does not.
-func (p *Proxy) remount(object []byte, old func(source string) bool, path string, ifSeen bool) ([]byte, error) {
-	if p.At.Socket == "" {
-		return nil, errElsewhere
-	}
-	sees, err := p.sees(p.Socket)
-	if err == nil && sees != ifSeen {
-		err = errSees
-	}
-	if err == nil && ifSeen {
-		err = p.At.Lend(p.Socket)
+func (p *Proxy) warnOfSocket(to route) {
+	p.Warn(fmt.Errorf("container %.80q has the engine's own socket (%.80s): what is created through it is not known and stays", to.name, cmp.Or(p.At.Socket, p.At.URL)))
+}
+
+// lend opens the session's socket to containers. The error says that the engine cannot mount it.
+func (p *Proxy) lend() error {
+	sees, err := p.sees()
+	if err == nil && (!sees || strings.Contains(p.Socket, ":")) {
+		err = errSees // a colon cannot be in a bind
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return replaceSources(object, old, path)
+	return p.At.Lend(p.Socket)
 }
 
 // askTimeout bounds the proxy's own question to the engine.
 const askTimeout = 30 * time.Second
 
-// sees reports whether the engine sees a path as we do. An error says that this is unknown.
-func (p *Proxy) sees(path string) (bool, error) {
+// sees reports whether the engine sees the session's socket as we do. An error says that this is unknown.
+func (p *Proxy) sees() (bool, error) {
+	if p.At.Socket == "" {
+		return false, errElsewhere
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	return engine.Client{Dial: p.Dial}.Sees(ctx, path)
+	return engine.Client{Dial: p.Dial}.Sees(ctx, p.Socket)
 }
 
-// replaceSources returns a create in which another path is mounted in place of certain ones.
-func replaceSources(object []byte, old func(source string) bool, path string) ([]byte, error) {
-	for _, member := range [][]string{{"HostConfig", "Binds"}, {"HostConfig", "Mounts"}, {"mounts"}} {
-		values, err := jsonedit.Values(object, strings.EqualFold, member...)
+// remount mounts another path in place of certain ones, and reports whether it has found any. With "" it only looks. What
+// cannot be decoded is left to the engine, which refuses it.
+func remount(object members, old func(source string) bool, path string) (found bool) {
+	var host members
+	for key, value := range object {
 		switch {
-		case err != nil:
-			return nil, err
-		case len(values) > 1:
-			return nil, errTwice
-		case len(values) == 0 || string(values[0]) == "null":
-			continue
-		}
-		var mounts []json.RawMessage
-		if err := json.Unmarshal(values[0], &mounts); err != nil {
-			return nil, err
-		}
-		for i := range mounts {
-			if mounts[i], err = replaceSource(mounts[i], old, path); err != nil {
-				return nil, err
+		case strings.EqualFold(key, "Mounts"): // podman's own API
+			found = remountIn(object, key, old, path) || found
+		case strings.EqualFold(key, "HostConfig") && json.Unmarshal(value, &host) == nil:
+			for inner := range host {
+				if strings.EqualFold(inner, "Binds") || strings.EqualFold(inner, "Mounts") {
+					found = remountIn(host, inner, old, path) || found
+				}
+			}
+			if path != "" {
+				_ = object.put(key, host)
 			}
 		}
-		value, err := json.Marshal(mounts)
-		if err == nil {
-			object, err = jsonedit.Set(object, value, strings.EqualFold, member...)
-		}
-		if err != nil {
-			return nil, err
-		}
 	}
-	return object, nil
+	return found
 }
 
-// replaceSource does the same in one mount: a text SOURCE:TARGET, or an object.
-func replaceSource(text json.RawMessage, old func(string) bool, path string) (json.RawMessage, error) {
-	var bind string
-	var m mount
-	switch {
-	case json.Unmarshal(text, &bind) == nil:
-		source, rest, _ := strings.Cut(bind, ":")
-		if !old(source) {
-			return text, nil
-		}
-		if strings.Contains(path, ":") {
-			return nil, fmt.Errorf("%q cannot be in a bind", path)
-		}
-		return json.Marshal(path + ":" + rest)
-	case json.Unmarshal(text, &m) == nil && old(m.Source):
-		value, err := json.Marshal(path)
-		if err != nil {
-			return nil, err
-		}
-		return jsonedit.Set(text, value, strings.EqualFold, "Source")
+// remountIn does so in a list of mounts: each is a text SOURCE:TARGET, or an object.
+func remountIn(in members, key string, old func(string) bool, path string) (found bool) {
+	var mounts []json.RawMessage
+	if json.Unmarshal(in[key], &mounts) != nil {
+		return false
 	}
-	return text, nil
+	for i, text := range mounts {
+		var bind string
+		var m members
+		var err error
+		source := ""
+		if json.Unmarshal(text, &bind) == nil {
+			var target string
+			source, target, _ = strings.Cut(bind, ":")
+			text, err = json.Marshal(path + ":" + target)
+		} else if json.Unmarshal(text, &m) == nil && m.take("source", &source) == nil {
+			_ = m.put("Source", path)
+			text, err = json.Marshal(m)
+		}
+		if err == nil && old(source) {
+			found = true
+			mounts[i] = text
+		}
+	}
+	if found && path != "" {
+		_ = in.put(key, mounts)
+	}
+	return found
 }

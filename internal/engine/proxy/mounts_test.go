@@ -3,6 +3,7 @@ package proxy
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -34,8 +35,6 @@ func TestMountsOfSockets(t *testing.T) {
 		"mount":                   {noImage, notThere, false, `"HostConfig":{"Mounts":[{"Target":"/d"},{"Type":"bind","Source":"OWN","Target":"/x"}]}`, ours, false},
 		"libpod":                  {noImage, notThere, false, `"mounts":[{"type":"bind","Source":"OWN","destination":"/x"}]`, ours, false},
 		"two binds":               {noImage, notThere, false, `"HostConfig":{"Binds":["OWN:/a","OWN:/b"]}`, ours, false},
-		"named twice":             {noImage, notThere, false, `"HostConfig":{"Binds":["OWN:/a"],"binds":["OWN:/b"]}`, asIs, true},
-		"null and named again":    {noImage, notThere, false, `"HostConfig":{"Binds":null,"Binds":["OWN:/b"]}`, asIs, true},
 		"not seen":                {notThere, notThere, false, `"HostConfig":{"Binds":["OWN:/s"]}`, asIs, true},
 		"not told":                {noImage, noImage, false, `"HostConfig":{"Binds":["OWN:/s"]}`, asIs, true},
 		"refused":                 {reply(403, `{"message":"no"}`), notThere, false, `"HostConfig":{"Binds":["OWN:/s"]}`, asIs, true},
@@ -50,20 +49,15 @@ func TestMountsOfSockets(t *testing.T) {
 	} {
 		var got string
 		s := newScene(t, func(c *peer) {
-			for {
-				_, object, ok := c.hearRequest()
-				if !ok {
-					return
-				}
-				switch {
-				case !strings.Contains(object, "sha256:000"):
-					got = object
-					c.say(reply(201, `{"Id":"c1"}`))
-				case strings.Contains(object, ".none"):
-					c.say(x.absent)
-				default:
-					c.say(x.seen)
-				}
+			switch _, object, ok := c.hearRequest(); {
+			case !ok:
+			case !strings.Contains(object, "sha256:000"):
+				got = object
+				c.say(reply(201, `{"Id":"c1"}`))
+			case strings.Contains(object, ".none"):
+				c.say(x.absent)
+			default:
+				c.say(x.seen)
 			}
 		}, func(p *Proxy) {
 			if x.elsewhere {
@@ -90,7 +84,7 @@ func TestMountsOfSockets(t *testing.T) {
 		c := s.client()
 		c.say(post("/containers/create?name=n", "{"+mounts+"}"))
 		c.hear(reply(201, `{"Id":"c1"}`))
-		if !strings.HasPrefix(got, "{"+want+",") {
+		if !reflect.DeepEqual(rest(t, got), rest(t, "{"+want+"}")) {
 			t.Errorf("%s: the engine got %s, want {%s}", name, got, want)
 		}
 		s.mu.Lock()

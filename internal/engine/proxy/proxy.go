@@ -14,33 +14,25 @@ import (
 // Proxy stands between the clients of one session and their engine. All exported fields must be set before Serve and not
 // be changed afterwards. The functions are called concurrently.
 type Proxy struct {
-	// Dial connects to the engine: for each client connection at its first request, and for the proxy's own inspections.
-	// It must bound itself in time.
-	Dial func() (net.Conn, error)
-	// Labels returns the labels for one create, with a LabelRequest that no other create has.
+	// Dial connects to the engine, once for each request.
+	Dial func(ctx context.Context) (net.Conn, error)
+	// Labels returns the labels for one create.
 	Labels func() map[string]string
-	// Note is called with what the session does. The proxy goes on when it returns: after OpCreate it asks the engine,
-	// after all others it sends the response to the client.
-	Note func(engine.Note)
+	// Made is called with the id of what the session has created, before the client learns it; with "" if that is not known.
+	Made func(id string)
 	// At is where the engine is.
 	At engine.Endpoint
 	// Socket is the path of the session's socket.
 	Socket string
-	// Attached restricts labels and notes to containers that are created for a client that attaches to them.
-	Attached bool
 	// Warn is called with errors that cost the session something, or that are odd.
 	Warn func(error)
 
 	gate    gate
-	objects objects
-	budget  budget
-	// rewriting is held while a create is labelled: a short text may decode to much memory, so only one is decoded at a
-	// time.
-	rewriting sync.Mutex
-	serving   sync.WaitGroup
+	serving sync.WaitGroup
+	pieces  sync.Pool // of memory to copy with
 
-	mu       sync.Mutex // for the fields below
-	links    map[*link]struct{}
+	mu       sync.Mutex            // for the fields below
+	open     map[net.Conn]struct{} // connections
 	listener net.Listener
 	closed   bool
 }
@@ -56,7 +48,7 @@ func (p *Proxy) Serve(l net.Listener) error {
 		switch {
 		case err == nil:
 			pause = 0
-			p.serve(client)
+			p.serving.Go(func() { p.serve(client) })
 		case p.isClosed():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -77,14 +69,11 @@ const (
 	maxAcceptPause = time.Second
 )
 
-// Shut refuses further creates: the client gets the error that the session is ending. It returns true when the outcomes of all earlier ones are noted, or false when ctx is done before.
-// All other requests still pass, for a server that cleans up by itself.
+// Shut refuses further creates: the client gets the error that the session is ending. It returns true when all earlier ones
+// have an outcome, or false when ctx is done before. All other requests still pass, for a server that cleans up by itself.
 func (p *Proxy) Shut(ctx context.Context) bool { return p.gate.shut(ctx) }
 
-// Forget takes an object that no longer exists off the list of those that the session created.
-func (p *Proxy) Forget(kind engine.Kind, id string) { p.objects.remove(kind, id) }
-
-// Close closes the listener and all connections. Requests that the engine has not responded to stay without an outcome.
+// Close closes the listener and all connections. Creates that the engine has not answered stay without an outcome.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,8 +81,8 @@ func (p *Proxy) Close() {
 	if p.listener != nil {
 		_ = p.listener.Close()
 	}
-	for l := range p.links {
-		l.close()
+	for c := range p.open {
+		_ = c.Close()
 	}
 }
 
@@ -101,7 +90,7 @@ func (p *Proxy) Close() {
 func (p *Proxy) listen(l net.Listener) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.listener, p.links = l, map[*link]struct{}{}
+	p.listener, p.open = l, map[net.Conn]struct{}{}
 	return !p.closed
 }
 
@@ -111,20 +100,22 @@ func (p *Proxy) isClosed() bool {
 	return p.closed
 }
 
-// serve serves a client in a goroutine of its own.
-func (p *Proxy) serve(client net.Conn) {
-	l := newLink(p, client)
+// track has Close close a connection as well. It closes it at once, and reports false, if Close was called before.
+func (p *Proxy) track(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		_ = client.Close()
-		return
+		_ = c.Close()
+		return false
 	}
-	p.links[l] = struct{}{}
-	p.serving.Go(func() {
-		l.requests()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.links, l)
-	})
+	p.open[c] = struct{}{}
+	return true
+}
+
+// end closes a connection.
+func (p *Proxy) end(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, c)
+	_ = c.Close()
 }

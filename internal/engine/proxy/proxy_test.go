@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -14,70 +15,49 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/http1"
-	"mcp-tether/internal/testkit"
 )
 
-const added = `{"Image":"x","Labels":{"mcp-tether.request":"r1","mcp-tether.session":"s"}}`
+const added = `{"Image":"x","Labels":{"mcp-tether.session":"s"}}`
 
-func TestCreateIsLabelledAndNotedBeforeItsReply(t *testing.T) {
+// A create gets our labels, whatever the form of its body, and its id is known before the client has the answer.
+func TestCreateIsLabelledAndSeenBeforeItsReply(t *testing.T) {
 	for name, request := range map[string]string{
 		"length":  post("/v1.41/containers/create?name=n", `{"Image":"x"}`),
 		"chunked": "POST /v1.41/containers/create?name=n HTTP/1.1\r\nHost: docker\r\nTransfer-Encoding: chunked\r\nX-Kept: yes\r\n\r\n6\r\n{\"Imag\r\n7;e=f\r\ne\":\"x\"}\r\n0\r\nTrailer: t\r\n\r\n",
+		// The engine gets no byte of what is behind it.
+		"another behind it": post("/v1.41/containers/create?name=n", `{"Image":"x"}`) + post("/containers/create", "{}"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s *scene
 			answer := "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"I\r\n8\r\nd\":\"c1\"}\r\n0\r\n\r\n"
-			s = newScene(t, func(c *peer) {
+			s := newScene(t, func(c *peer) {
 				c.hear("POST /v1.41/containers/create?name=n HTTP/1.1\r\nHost: docker\r\nX-Kept: yes\r\nContent-Length: " +
-					fmt.Sprint(len(added)) + "\r\n\r\n" + added)
-				s.expectNotes("create container r1 n")
-				c.say(answer)
-				c.hear("GET /_ping HTTP/1.1\r\n\r\n")
-				c.say(reply(200, "OK"))
+					fmt.Sprint(len(added)) + "\r\nConnection: close\r\n\r\n" + added)
+				c.say("HTTP/1.1 103 Early Hints\r\n\r\n" + answer)
 				c.hearEnd()
 			})
 			c := s.client()
 			c.say(request)
-			c.hear(answer)
-			s.expectNotes("create container r1 n; created container r1 c1 n")
-			c.say("GET /_ping HTTP/1.1\r\n\r\n")
-			c.hear(reply(200, "OK"))
+			c.hear("HTTP/1.1 103 Early Hints\r\n\r\n" + answer)
+			s.expectMade("c1")
 		})
 	}
 }
 
 func TestEveryKindOfCreate(t *testing.T) {
-	s := newScene(t, table(map[string]string{
+	answers := map[string]string{
 		"POST /networks/create":                reply(201, `{"Id":"n1","Warning":""}`),
 		"POST /volumes/create":                 reply(201, `{"CreatedAt":"x","Name":"v1"}`),
 		"POST /v4.0.0/libpod/networks/create":  reply(200, `{"name":"nn","id":"n2"}`),
 		"POST /v4.0.0/libpod/pods/create":      reply(201, `{"Id":"p1"}`),
-		"DELETE /networks/n1":                  reply(204, ""),
-		"DELETE /networks/n9":                  reply(204, ""),
-		"DELETE /libpod/pods/p1":               reply(200, `{}`),
 		"POST /containers/create?name=refused": reply(409, `{"message":"in use"}`),
-	}))
-	c := s.client()
-	for _, target := range []string{
-		"POST /networks/create", "POST /volumes/create", "POST /v4.0.0/libpod/networks/create", "POST /v4.0.0/libpod/pods/create",
-		"DELETE /networks/n1", "DELETE /networks/n9", "DELETE /libpod/pods/p1", "DELETE /volumes/v1",
-		"POST /containers/create?name=refused",
-	} {
-		c.say(target + " HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
-		head, err := http1.ReadHead(c.br)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := http1.ParseResponse(head)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Body("POST").ReadAll(c.br, 1<<20, nil); err != nil {
-			t.Fatal(err)
-		}
 	}
-	s.expectNotes("create network r1; created network r1 n1; create network r3; " +
-		"created network r3 n2; create pod r4; created pod r4 p1; removed network n1; removed pod p1; create container r5 refused; refused container r5")
+	s := newScene(t, table(answers))
+	for _, target := range []string{
+		"POST /networks/create", "POST /volumes/create", "POST /v4.0.0/libpod/networks/create", "POST /v4.0.0/libpod/pods/create", "POST /containers/create?name=refused",
+	} {
+		s.ask(target+" HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", answers[target])
+	}
+	s.expectMade("n1 n2 p1")
 }
 
 // The engine is not asked for what cannot be labelled.
@@ -99,7 +79,7 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 		// A Go server that speaks HTTP/2 too waits for 14 bytes before it looks at a request (net/http, server.go). This
 		// request has 13: the server would wait for the next one, and the proxy for the response.
 		"T  HTTP/1.1\n\n" + post("/x", ""):                                        400,
-		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00":    505,
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00":    400,
 		"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", http1.MaxHead) + "\r\n\r\n": 431,
 	} {
 		s := newScene(t, func(c *peer) { c.hearEnd() })
@@ -113,11 +93,11 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 		if err != nil || r.Status != status {
 			t.Errorf("%.80q: %q, %v", request, head, err)
 		}
-		if data, err := r.Body("POST").ReadAll(c.br, 1<<20, nil); err != nil || !bytes.Contains(data, []byte(`"message":"mcp-tether: `)) {
+		if data, err := r.ReadBody(c.br, 1<<20); err != nil || !bytes.Contains(data, []byte(`"message":"mcp-tether: `)) {
 			t.Errorf("%.80q: %q, %v", request, data, err)
 		}
 		c.hearEnd()
-		s.expectNotes("")
+		s.expectMade("")
 	}
 }
 
@@ -125,47 +105,14 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 func TestLongCreate(t *testing.T) {
 	long := `{"Env":["A=` + strings.Repeat("0123456789abcdef", 3<<16) + `"]`
 	s := newScene(t, func(e *peer) {
-		for {
-			_, object, ok := e.hearRequest()
-			if !ok {
-				return
-			}
-			if !strings.HasPrefix(object, long+`,"Labels":{`) {
-				t.Errorf("the engine heard %d bytes, which begin with %.40q", len(object), object)
-			}
-			e.say(reply(201, `{"Id":"c1"}`))
+		_, object, ok := e.hearRequest()
+		if !ok || object != long+`,"Labels":{"mcp-tether.session":"s"}}` {
+			t.Errorf("the engine heard %d bytes, which begin with %.40q", len(object), object)
 		}
+		e.say(reply(201, `{"Id":"c1"}`))
 	})
-	c := s.client()
-	c.say(post("/containers/create", long+"}"))
-	c.hear(reply(201, `{"Id":"c1"}`))
-	c.say("POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + string(inChunks([]byte(long+"}"))))
-	c.hear(reply(201, `{"Id":"c1"}`))
-}
-
-// Many clients that each send much cannot make the proxy hold all of it. One that comes too late is told to try again, and
-// what the others held is free again when they have gone.
-func TestManyLongCreatesAtOnce(t *testing.T) {
-	s := newScene(t, func(e *peer) { e.hearEnd() })
-	var holding []*peer
-	for i := 0; s.budget.held.Load()+maxCreate <= maxHeld; i++ {
-		c := s.client()
-		c.say(fmt.Sprintf("POST /containers/create HTTP/1.1\r\nContent-Length: %d\r\n\r\n{", maxCreate))
-		testkit.Until(t, "room is kept for it", func() bool { return s.budget.held.Load() >= int64(i+1)*maxCreate })
-		holding = append(holding, c)
-	}
-	late := s.client()
-	late.say(post("/containers/create", strings.Repeat(" ", maxCreate-2)+"{}"))
-	late.hear("HTTP/1.1 503 ")
-	_ = late.Close()
-	if s.mu.Lock(); len(s.warnings) != 1 || !strings.Contains(s.warnings[0].Error(), "create of a container refused") {
-		t.Errorf("warnings: %v", s.warnings)
-	}
-	s.mu.Unlock()
-	for _, c := range holding {
-		_ = c.Close()
-	}
-	testkit.Until(t, "nothing is held", func() bool { return s.budget.held.Load() == 0 })
+	s.ask(post("/containers/create", long+"}"), reply(201, `{"Id":"c1"}`))
+	s.ask(fmt.Sprintf("POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s}\r\n0\r\n\r\n", len(long)+1, long), reply(201, `{"Id":"c1"}`))
 }
 
 // A listener that has no files left gets some later. The session keeps its engine.
@@ -206,41 +153,26 @@ func (p *poor) Accept() (net.Conn, error) {
 	return p.Listener.Accept()
 }
 
-// Docker 29 makes a volume for a create without a body, and others refuse it. It is passed on as it is.
-func TestCreateOfAVolumeWithoutABody(t *testing.T) {
-	const plain, empty = "POST /volumes/create HTTP/1.1\r\n\r\n", "POST /v1.41/volumes/create HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
-	s := newScene(t, func(e *peer) {
-		for range 2 {
-			e.hear(plain)
-			e.say(reply(201, `{"Name":"v"}`))
-			e.hear(empty)
-			e.say(reply(400, `{}`))
-		}
-	})
-	c := s.client()
-	for range 2 {
-		c.say(plain)
-		c.hear(reply(201, `{"Name":"v"}`))
-		c.say(empty)
-		c.hear(reply(400, `{}`))
-	}
-	s.expectNotes("")
-}
-
 func TestClientThatWaitsForContinue(t *testing.T) {
 	s := newScene(t, func(c *peer) {
-		c.hear("POST /containers/create HTTP/1.1\r\nContent-Length: 75\r\n\r\n" + added)
+		if head, err := http1.ReadHead(c.br); err != nil || strings.Contains(string(head), "Expect") {
+			t.Errorf("%q, %v", head, err)
+		}
+		c.hear(added)
 		c.say(reply(201, `{"Id":"c1"}`))
-		c.hear("POST /images/load HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
-		c.say("HTTP/1.1 100 Continue\r\n\r\n")
-		c.hear("tar")
-		c.say(reply(200, "loaded"))
 	})
 	c := s.client()
 	c.say("POST /containers/create HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 13\r\n\r\n")
 	c.hear("HTTP/1.1 100 Continue\r\n\r\n")
 	c.say(`{"Image":"x"}`)
 	c.hear(reply(201, `{"Id":"c1"}`))
+	s = newScene(t, func(c *peer) {
+		c.hear(closing("POST /images/load HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"))
+		c.say("HTTP/1.1 100 Continue\r\n\r\n")
+		c.hear("tar")
+		c.say(reply(200, "loaded"))
+	})
+	c = s.client()
 	c.say("POST /images/load HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
 	c.hear("HTTP/1.1 100 Continue\r\n\r\n")
 	c.say("tar")
@@ -248,19 +180,63 @@ func TestClientThatWaitsForContinue(t *testing.T) {
 	c.hearEnd()
 }
 
+// What a client sends behind a request goes along unread. The engine reads no further request after "close": net/http is
+// what the engines are built on.
+func TestNothingHidesBehindARequest(t *testing.T) {
+	var served []string
+	var mu sync.Mutex
+	l := (&scene{T: t, dir: t.TempDir()}).listen("engine")
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		served = append(served, r.Method+" "+r.URL.Path)
+		mu.Unlock()
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "OK")
+	})}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	s := newScene(t, func(*peer) {}, func(p *Proxy) {
+		p.Dial = func(context.Context) (net.Conn, error) { return net.Dial("unix", l.Addr().String()) }
+	})
+	hidden := post("/containers/create", "{}")
+	for _, first := range []string{
+		"GET /_ping HTTP/1.1\r\nHost: x\r\n\r\n", "HEAD /_ping HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET /_ping HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n",
+		"GET /_ping HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+		"POST /containers/c/attach HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+		"POST /containers/c/attach HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n",
+		"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+		"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+		"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+		"POST /containers/c/attach HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n",
+		"\r\nGET /_ping HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		c := s.client()
+		c.say(first + hidden)
+		_, _ = io.ReadAll(c.br)
+		_ = c.Close()
+		mu.Lock()
+		if len(served) != 1 || strings.Contains(served[0], "create") {
+			t.Errorf("%q: served %q", first, served)
+		}
+		served = nil
+		mu.Unlock()
+	}
+}
+
 // A request may turn the connection into a stream. What a client says early, behind that request, is part of the
 // stream. Each direction ends on its own.
 func TestStreams(t *testing.T) {
 	for name, c := range map[string]struct{ request, answer string }{
 		"upgrade":       {"POST /v1.41/containers/c/attach?stdin=1 HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\n\r\n"},
-		"raw":           {post("/exec/e/start", `{"Tty":true}`), "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n"},
+		"raw":           {"POST /exec/e/start HTTP/1.1\r\nContent-Length: 2\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n"},
 		"build session": {"POST /session HTTP/1.1\r\nUpgrade: h2c\r\n\r\n", "HTTP/1.1 101 Switching Protocols\r\n\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const early = "POST /containers/create HTTP/1.1\r\n\r\n"
+			const early = "{}POST /containers/create HTTP/1.1\r\n\r\n"
 			heard := make(chan struct{})
 			s := newScene(t, func(e *peer) {
-				e.hear(c.request)
+				e.hear(closing(c.request))
 				e.say(c.answer + "prompt")
 				e.hear(early + "more")
 				e.hearEnd()
@@ -275,9 +251,19 @@ func TestStreams(t *testing.T) {
 			<-heard
 			client.hear("last words")
 			client.hearEnd()
-			s.expectNotes("")
+			s.expectMade("")
 		})
 	}
+}
+
+// Where no stream begins, no other protocol may: nothing could be labelled in it.
+func TestNoOtherProtocol(t *testing.T) {
+	const answer = "HTTP/1.1 200 OK\r\n\r\nOK"
+	s := newScene(t, func(e *peer) {
+		e.hear(closing("GET /_ping HTTP/1.1\r\nHTTP2-Settings: x\r\n\r\n"))
+		e.say(answer)
+	})
+	s.ask("GET /_ping HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n", answer)
 }
 
 // upgrade is a request that turns the connection into a stream, and upgraded the answer.
@@ -292,7 +278,7 @@ func TestStreamWhoseOutputEndsFirst(t *testing.T) {
 		heard := make(chan struct{})
 		s := newScene(t, func(e *peer) {
 			defer close(heard)
-			e.hear(upgrade)
+			e.hear(closing(upgrade))
 			e.say(upgraded)
 			e.hangUp()
 			e.hear("input")
@@ -313,7 +299,7 @@ func TestStreamWhoseClientIsCutOff(t *testing.T) {
 	heard := make(chan struct{})
 	s := newScene(t, func(e *peer) {
 		defer close(heard)
-		e.hear(upgrade)
+		e.hear(closing(upgrade))
 		e.say(upgraded)
 		e.hear("input")
 		e.say("unread")
@@ -333,7 +319,7 @@ func TestStreamWhoseClientIsCutOff(t *testing.T) {
 // dockerode without its option hijack sends standard input as a chunked body that ends with the stream.
 func TestStreamInsideOfARequestBody(t *testing.T) {
 	s := newScene(t, func(e *peer) {
-		e.hear("POST /containers/c/attach HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+		e.hear(closing("POST /containers/c/attach HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"))
 		e.say("HTTP/1.1 200 OK\r\n\r\nout")
 		e.hear("2\r\nin\r\n")
 		e.say("more")
@@ -350,105 +336,60 @@ func TestStreamInsideOfARequestBody(t *testing.T) {
 	c.hearEnd()
 }
 
-// A build is asked to remove its containers even if it fails. The rest of the request is unchanged.
-func TestBuildRemovesItsContainers(t *testing.T) {
-	s := newScene(t, func(e *peer) {
-		e.hear("POST /v1.41/build?forcerm=1&t=x&forcerm=0&forcerm=1 HTTP/1.1\r\nHost: docker\r\nContent-Length: 3\r\n\r\ntar")
-		e.say(reply(200, "built"))
-		e.hear("POST /build?forcerm=1 HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
-		e.say(reply(200, "built"))
-	})
-	c := s.client()
-	c.say("POST /v1.41/build?t=x&forcerm=0 HTTP/1.1\r\nHost: docker\r\nContent-Length: 3\r\n\r\ntar")
-	c.hear(reply(200, "built"))
-	c.say("POST /build HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
-	c.hear(reply(200, "built"))
-	c.hearEnd()
-}
-
-func TestAnswersWithoutABody(t *testing.T) {
-	s := newScene(t, func(e *peer) {
-		e.hear("HEAD /_ping HTTP/1.1\r\n\r\n")
-		e.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
-		e.hear("GET /a HTTP/1.1\r\n\r\n")
-		e.say("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n")
-		e.hear("GET /b HTTP/1.1\r\n\r\n")
-		e.say("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n")
-		e.hear("GET /c HTTP/1.1\r\n\r\n")
-		e.say("HTTP/1.1 200 OK\r\n\r\nuntil the end")
-	})
-	c := s.client()
-	// In one piece, and answered one by one.
-	c.say("HEAD /_ping HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\nGET /c HTTP/1.1\r\n\r\n")
-	c.hear("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nHTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n")
-	c.hear("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\n\r\nuntil the end")
-	c.hearEnd()
-}
-
 func TestEngineThatAnswersEarlyAndHangsUp(t *testing.T) {
 	s := newScene(t, func(e *peer) {
-		e.hear("POST /images/load HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+		e.hear(closing("POST /images/load HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"))
 		e.say(reply(413, "no"))
 	})
 	c := s.client()
 	c.say("POST /images/load HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
-	for err := error(nil); err == nil; { // until the pipe breaks
-		_, err = io.WriteString(c.Conn, "4\r\nmore\r\n")
+	for range 10_000 { // more than any socket holds: nothing that it sends holds it up
+		c.say(strings.Repeat("4\r\nmore\r\n", 100))
 	}
 	c.hear(reply(413, "no"))
 	c.hearEnd()
 }
 
-// A response that we cannot read ends the connection: after it, no response could be matched to its request.
+// What the engine says to anything but a create is the client's to understand.
 func TestEngineThatTalksRubbish(t *testing.T) {
 	const bad = "HTTP/1.1 502 Bad Gateway\r\n"
 	for rubbish, want := range map[string]string{
 		"rubbish": bad, "\r\n\r\n": bad, "HTTP/1.1 2xx\r\n\r\nbody": bad, "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nbody": bad,
-		"HTTP/1.1 " + strings.Repeat("x", 3*http1.MaxHead/2):           bad,
-		"HTTP/1.1 101 UPGRADED\r\nUpgrade: h2c\r\n\r\nframes":          bad,
-		"HTTP/1.1 201 Created\r\nContent-Length: -1\r\n\r\n{}":         bad,
-		"HTTP/1.1 201 Created\r\nContent-Le":                           bad,
-		strings.Repeat("x", 3*http1.MaxHead/2):                         bad,
-		"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort":            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx",
+		"HTTP/1.1 " + strings.Repeat("x", 3*http1.MaxHead/2):   bad,
+		"HTTP/1.1 201 Created\r\nContent-Length: -1\r\n\r\n{}": bad,
+		"HTTP/1.1 201 Created\r\nContent-Le":                   bad,
+		"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort":    bad,
 		"": "",
 	} {
-		for _, request := range []string{"GET / HTTP/1.1\r\n\r\n", post("/containers/create", `{"Image":"x"}`)} {
-			s := newScene(t, func(e *peer) {
-				if _, _, ok := e.hearRequest(); ok {
-					_, _ = io.WriteString(e.Conn, rubbish) // all of the longest is not read
-				}
-			})
-			c := s.client()
-			c.say(request)
-			c.hear(want)
-			if want != bad {
-				c.hearEnd()
-			} else if text, err := io.ReadAll(c.br); err != nil || !bytes.Contains(text, []byte("engine's response cannot be understood")) {
-				t.Errorf("%.80q: %q, %v", rubbish, text, err)
+		s := newScene(t, func(e *peer) {
+			if _, _, ok := e.hearRequest(); ok {
+				_, _ = io.WriteString(e.Conn, rubbish) // all of the longest is not read
 			}
-			if request[0] == 'P' {
-				s.expectNotes("create container r1") // the outcome is unknown
-			}
+		})
+		c := s.client()
+		c.say("GET / HTTP/1.1\r\n\r\n")
+		c.hear(rubbish)
+		c.hearEnd()
+		c = s.client()
+		c.say(post("/containers/create", `{"Image":"x"}`))
+		c.hear(want)
+		if text, err := io.ReadAll(c.br); want == bad && (err != nil || !bytes.Contains(text, []byte("engine's response cannot be understood"))) {
+			t.Errorf("%.80q: %q, %v", rubbish, text, err)
 		}
+		s.expectMade("?")
 	}
 }
 
 func TestReplyToACreateThatMakesNoSense(t *testing.T) {
 	for _, answer := range []string{
-		reply(201, `{}`), reply(201, `rubbish`), reply(201, strings.Repeat("x", maxCreated+bufferSize+9)), reply(201, `{"Id":7}`), "HTTP/1.1 204 No Content\r\n\r\n",
+		reply(201, `{}`), reply(201, `rubbish`), reply(201, `{"Id":7}`), "HTTP/1.1 204 No Content\r\n\r\n",
 	} {
 		s := newScene(t, func(e *peer) {
 			e.hearRequest()
 			e.say(answer)
-			e.hearEnd()
 		})
-		c := s.client()
-		c.say(post("/containers/create", `{"Image":"x"}`))
-		c.hear(answer)
-		c.hangUp()
-		c.hearEnd()
-		s.expectNotes("create container r1")
+		s.ask(post("/containers/create", `{"Image":"x"}`), answer)
+		s.expectMade("?")
 		if s.mu.Lock(); len(s.warnings) != 1 {
 			t.Errorf("%.80q: %v", answer, s.warnings)
 		}
@@ -458,7 +399,7 @@ func TestReplyToACreateThatMakesNoSense(t *testing.T) {
 
 func TestEngineThatCannotBeReached(t *testing.T) {
 	s := newScene(t, func(*peer) {}, func(p *Proxy) {
-		p.Dial = func() (net.Conn, error) { return nil, errors.New("no such socket") }
+		p.Dial = func(context.Context) (net.Conn, error) { return nil, errors.New("no such socket") }
 	})
 	const text = `{"cause":"mcp-tether","message":"mcp-tether: cannot reach the container engine: no such socket","response":502}`
 	for _, method := range []string{"GET", "HEAD", "POST"} {
@@ -489,7 +430,7 @@ func TestNothingIsDialledBeforeARequest(t *testing.T) {
 // When a client hangs up, the engine learns of it, because it may be serving a stream that never ends.
 func TestClientThatHangsUp(t *testing.T) {
 	s := newScene(t, func(e *peer) {
-		e.hear("GET /events HTTP/1.1\r\n\r\n")
+		e.hear(closing("GET /events HTTP/1.1\r\n\r\n"))
 		e.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
 		e.hearEnd()
 		e.say("0\r\n\r\n")
@@ -504,19 +445,19 @@ func TestClientThatHangsUp(t *testing.T) {
 
 // During a create the engine does not learn of it: it might give up or not, and the outcome would be unknown.
 func TestClientThatHangsUpDuringACreate(t *testing.T) {
-	noted := make(chan struct{})
+	done := make(chan struct{})
 	s := newScene(t, func(e *peer) {
 		e.hearRequest()
 		e.say("HTTP/1.1 201 Created\r\nContent-Length: 11\r\n\r\n")
 		e.say(`{"Id":"c1"}`)
 		e.hearEnd()
-		close(noted)
+		close(done)
 	})
 	c := s.client()
 	c.say(post("/containers/create", `{"Image":"x"}`))
 	_ = c.Close()
-	<-noted
-	s.expectNotes("create container r1; created container r1 c1")
+	<-done
+	s.expectMade("c1")
 }
 
 func TestClientThatHangsUpInTheMiddleOfACreate(t *testing.T) {
@@ -525,21 +466,18 @@ func TestClientThatHangsUpInTheMiddleOfACreate(t *testing.T) {
 	c.say("POST /containers/create HTTP/1.1\r\nContent-Length: 99\r\n\r\n{")
 	c.hangUp()
 	c.hearEnd()
-	s.expectNotes("")
+	s.expectMade("")
 }
 
 func TestShutWaitsForWhatIsInFlight(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	s := newScene(t, func(e *peer) {
-		for {
-			line, _, ok := e.hearRequest()
-			if !ok {
-				return
-			}
-			if strings.Contains(line, "create") {
-				close(asked)
-				<-release
-			}
+		line, _, ok := e.hearRequest()
+		if strings.Contains(line, "create") {
+			close(asked)
+			<-release
+		}
+		if ok {
 			e.say(reply(201, `{"Id":"c1"}`))
 		}
 	})
@@ -556,7 +494,7 @@ func TestShutWaitsForWhatIsInFlight(t *testing.T) {
 		if !s.Proxy.Shut(context.Background()) {
 			t.Error("all outcomes are noted, and it says that they are not")
 		}
-		s.expectNotes("create container r1; created container r1 c1")
+		s.expectMade("c1")
 		close(shut)
 	}()
 	late := s.client()
@@ -567,16 +505,14 @@ func TestShutWaitsForWhatIsInFlight(t *testing.T) {
 	c.hear(reply(201, `{"Id":"c1"}`))
 	// All other requests still pass.
 	for _, request := range []string{"POST /containers/c1/start HTTP/1.1\r\n\r\n", "DELETE /containers/c1?force=1 HTTP/1.1\r\n\r\n"} {
-		c.say(request)
-		c.hear(reply(201, `{"Id":"c1"}`))
+		s.ask(request, reply(201, `{"Id":"c1"}`))
 	}
-	s.expectNotes("create container r1; created container r1 c1; removed container c1")
 }
 
 func TestCloseEndsEverything(t *testing.T) {
 	asked := make(chan struct{})
 	s := newScene(t, func(e *peer) {
-		e.hear("GET / HTTP/1.1\r\n\r\n")
+		e.hear(closing("GET / HTTP/1.1\r\n\r\n"))
 		close(asked)
 		e.hearEnd()
 	})
@@ -597,18 +533,15 @@ func TestManyClientsAtOnce(t *testing.T) {
 	s := newScene(t, table(map[string]string{"GET /_ping": reply(200, "OK"), "POST /containers/create": reply(201, `{"Id":"c1"}`)}))
 	var all sync.WaitGroup
 	for range 250 {
-		c := s.client()
 		all.Go(func() {
 			for range 5 {
-				c.say("GET /_ping HTTP/1.1\r\n\r\n")
-				c.hear(reply(200, "OK"))
-				c.say(post("/containers/create", "{}"))
-				c.hear(reply(201, `{"Id":"c1"}`))
+				s.ask("GET /_ping HTTP/1.1\r\n\r\n", reply(200, "OK"))
+				s.ask(post("/containers/create", "{}"), reply(201, `{"Id":"c1"}`))
 			}
 		})
 	}
 	all.Wait()
-	if n := strings.Count(s.noted(), "created container r"); n != 1250 {
-		t.Error(n, "containers noted")
+	if n := len(s.made); n != 1250 {
+		t.Error(n, "containers seen")
 	}
 }

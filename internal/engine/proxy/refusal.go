@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcp-tether/internal/engine"
+	"mcp-tether/internal/http1"
 )
 
 // The statuses of refusals.
@@ -18,7 +19,6 @@ const (
 	headTooLarge    = "431 Request Header Fields Too Large"
 	badGateway      = "502 Bad Gateway"
 	unavailable     = "503 Service Unavailable"
-	wrongVersion    = "505 HTTP Version Not Supported"
 )
 
 // refusal is an error response by the proxy instead of the engine.
@@ -32,14 +32,14 @@ type refusal struct {
 const lingerTime = 500 * time.Millisecond
 
 // send sends the response, in the form of both docker's API and podman's, and ends the connection.
-func (r refusal) send(client net.Conn, withBody bool) {
-	text, err := json.Marshal(map[string]any{"message": "mcp-tether: " + r.err.Error(), "cause": "mcp-tether", "response": json.Number(r.status[:3])})
+func (f refusal) send(client net.Conn, r http1.Request) {
+	text, err := json.Marshal(map[string]any{"message": "mcp-tether: " + f.err.Error(), "cause": "mcp-tether", "response": json.Number(f.status[:3])})
 	if err != nil {
 		text = []byte("{}")
 	}
 	response := fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
-		r.status, len(text))
-	if withBody {
+		f.status, len(text))
+	if r.Method != http1.MethodHead {
 		response += string(text)
 	}
 	if _, err := io.WriteString(client, response); err != nil {

@@ -10,17 +10,15 @@ import (
 
 func TestRoutes(t *testing.T) {
 	create := func(kind engine.Kind, libpod bool, name string) route {
-		return route{action: actionCreate, kind: kind, libpod: libpod, name: name}
+		return route{creates: kind, libpod: libpod, name: name}
 	}
 	for line, want := range map[string]route{
 		"POST /containers/create":                       create(engine.Container, false, ""),
 		"POST /v1.41/containers/create?name=a%20b&x=%z": create(engine.Container, false, "a b"),
 		"POST /v1.41/networks/create":                   create(engine.Network, false, ""),
-		"POST /volumes/create":                          create(engine.Volume, false, ""),
 		"POST /v4.3.1-dev/libpod/containers/create":     create(engine.Container, true, ""),
 		"POST /libpod/pods/create":                      create(engine.Pod, true, ""),
 		"POST /libpod/networks/create":                  create(engine.Network, true, ""),
-		"POST /libpod/volumes/create":                   create(engine.Volume, true, ""),
 		// Spellings that a router may take for the same.
 		"POST /containers/%63reate":                   create(engine.Container, false, ""),
 		"POST /containers%2Fcreate":                   create(engine.Container, false, ""),
@@ -31,18 +29,12 @@ func TestRoutes(t *testing.T) {
 		"POST /%761.41/containers/create":             create(engine.Container, false, ""),
 		"POST /v1.41/containers/create?":              create(engine.Container, false, ""),
 		"POST /v01.041/containers/create":             create(engine.Container, false, ""),
-		"POST /containers/abc/attach?stream=1":        {action: actionStream},
-		"POST /v1.41/exec/e1/start":                   {action: actionStream},
-		"POST /libpod/exec/e1/start":                  {action: actionStream, libpod: true},
-		"POST /v1.41/build?rm=0":                      {action: actionBuild},
-		"POST /v5.7.0/libpod/local/build?t=x":         {action: actionBuild},
-		"POST /local/build":                           {},
-		"POST /session":                               {action: actionUpgrade},
-		"POST /v1.41/grpc":                            {action: actionUpgrade},
-		"GET /v1.41/containers/abc/attach/ws?stdin=1": {action: actionUpgrade},
-		"DELETE /containers/abc?force=1":              {action: actionRemove, kind: engine.Container, ref: "abc"},
-		"DELETE /v1.41/networks/n":                    {action: actionRemove, kind: engine.Network, ref: "n"},
-		"DELETE /v4.0.0/libpod/pods/p":                {action: actionRemove, kind: engine.Pod, libpod: true, ref: "p"},
+		"POST /containers/abc/attach?stream=1":        {upgrades: true},
+		"POST /v1.41/exec/e1/start":                   {upgrades: true},
+		"POST /libpod/exec/e1/start":                  {upgrades: true, libpod: true},
+		"POST /session":                               {upgrades: true},
+		"POST /v1.41/grpc":                            {upgrades: true},
+		"GET /v1.41/containers/abc/attach/ws?stdin=1": {upgrades: true},
 		// Others.
 		"GET /containers/create":        {},
 		"POST /pods/create":             {},
@@ -57,7 +49,7 @@ func TestRoutes(t *testing.T) {
 		"POST /v1.41":                   {},
 		"POST /libpod":                  {libpod: false},
 		"POST /version/create":          {},
-		"POST /build?t=containers/load": {action: actionBuild},
+		"POST /build?t=containers/load": {},
 		"POST *":                        {},
 	} {
 		r, err := http1.ParseRequest([]byte(line + " HTTP/1.1\r\n\r\n"))
