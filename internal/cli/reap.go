@@ -171,7 +171,7 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 		return nil, nil
 	}
 	words := []string{"reap", "--json"}
-	for _, name := range []string{"kill", "unwrapped", "no-containers", "match", "session", "min-age"} {
+	for _, name := range []string{"kill", "unwrapped", "keep-nothing", "no-containers", "match", "session", "min-age"} {
 		if c.IsSet(name) {
 			words = append(words, fmt.Sprintf("--%s=%v", name, c.Value(name)))
 		}

@@ -62,7 +62,7 @@ func (r *Reader) signalIf(pid int, judge func(Stat) error, sigs ...syscall.Signa
 func sendAll(id ID, sigs []syscall.Signal, send func(syscall.Signal) error) error {
 	for n, sig := range sigs {
 		err := send(sig)
-		if err == unix.ESRCH && n > 0 {
+		if n > 0 && errors.Is(err, unix.ESRCH) {
 			return nil
 		}
 		if err != nil {
