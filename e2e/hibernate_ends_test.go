@@ -81,7 +81,8 @@ func (p phase) halved() string {
 func phaseEnds() []phaseEnd {
 	return []phaseEnd{
 		{"gateway SIGKILL", func(s *session) { s.gw.Kill() }, endsWith(""), deathCauses},
-		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(""), groupDeathCauses[syscall.SIGKILL]},
+		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(""),
+			append([]string{"signal"}, groupDeathCauses[syscall.SIGKILL]...)}, // The front may outlive the gateway for a moment, and ask for the end.
 		{"stdin closed", (*session).closeStdin, endsWith("exit 0"), []string{"stdin-closed"}},
 		{"stdout closed", (*session).closeStdout, func(p phase) string {
 			if p.members == 1 {
@@ -180,13 +181,15 @@ func TestHibernatePsAndReap(t *testing.T) {
 	s.asleep(1)
 	s.IDs = s.Records()
 	s.wantShown(t, sleeper{State: "asleep", Sleeps: 1})
+	s.alone()
 	s.sparedAsleep(t)
 	s.hold(1)
 	s.until("woken", func() bool { return s.sleeper().State == "running" }) // Its call may be there before the record is written.
 	s.wantShown(t, sleeper{State: "running", Sleeps: 1, Wakes: 1})
 	s.letGo(1)
 	s.asleep(2)
-	// The control: one whose front is dead is found, and only its record.
+	s.alone()
+	// The control: one whose waiter is dead is found, and only its record.
 	s.ok(syscall.Kill(s.PID, syscall.SIGKILL))
 	stage.AwaitExit(t, s.PID)
 	if r := operator.reap(t, 0, "--kill"); len(r.Findings) != 1 {

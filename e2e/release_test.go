@@ -149,7 +149,7 @@ func TestRemovalNamesConfigurations(t *testing.T) {
 func TestBashCompletion(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{
-		"mcp-tether re":                "reap restart",
+		"mcp-tether re":                "restart reap",
 		"mcp-tether run --cgroup ":     "auto off require",
 		"mcp-tether wrap --dry":        "--dry-run",
 		"mcp-tether wrap codex clau":   "claude claude-desktop",

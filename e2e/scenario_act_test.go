@@ -131,7 +131,7 @@ func (s *scenario) connect(ts *testscript.TestScript, args []string) {
 		uid, _ = strconv.Atoi(args[1])
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
-	if uid == os.Getuid() {
+	if os.Getuid() != 0 || uid == 0 { // All that a plain user runs is that user's.
 		cmd.SysProcAttr = nil
 	}
 	out, err := cmd.StdoutPipe()

@@ -35,6 +35,9 @@ func (p *Page) watch() {
 					tell(p.supervisor, sig)
 				}
 			}
+			if ends(sig) {
+				p.unheard = int64(sig)
+			}
 			if ends(sig) && p.asked == 0 {
 				p.asked = at.now()
 			}

@@ -29,6 +29,8 @@ type Page struct {
 	takeovers int64
 	// fronts says that the supervisor is a front, which has its runtime from the first moment on.
 	fronts int64
+	// unheard is the last signal that ends which a front was told of.
+	unheard int64
 	// frontless says that the session needs no front after all. saved says that kept has what a next front needs, and that there may be
 	// one: none has begun to use it.
 	frontless, saved int64

@@ -41,7 +41,11 @@ func (p *Page) rest() {
 		p.follow()
 	}
 	at := &p.anchorRoom
-	for happened = 0; happened == 0; {
+	happened = 0
+	if p.unheard != 0 { // It came while the front was leaving.
+		happened, detail, p.asked, p.unheard = uintptr(BySignal), uintptr(p.unheard), at.now(), 0
+	}
+	for happened == 0 {
 		at.clear()
 		at.poll(onSignal, p.signalFD, unix.POLLIN)
 		at.poll(onParent, p.parentFD, unix.POLLIN)
@@ -55,9 +59,9 @@ func (p *Page) rest() {
 		at.wait(p.next(at, 0))
 		p.wake(at)
 		if happened != 0 && !p.hasRoom(at) {
-			// A runtime that cannot start its threads aborts. A client has to wait. If nobody is left who waits, the record goes alone.
+			// A runtime that cannot start its threads aborts. A client has to wait. If nobody is left who waits, the record is for reap.
 			if happened != uintptr(ByStdin) {
-				p.giveUp()
+				exit(failure)
 			}
 			at.sleep(second)
 			happened = 0
@@ -80,7 +84,7 @@ func (p *Page) wake(at *room) {
 		}
 	}
 	switch {
-	case at.fired(onParent), at.fired(onGateway), p.parentGone():
+	case at.fired(onParent), at.fired(onGateway), p.orphaned != 0, p.parentGone():
 		happened = uintptr(ByParent)
 	case happened != 0:
 	case at.fired(onStdout):

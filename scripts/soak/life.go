@@ -208,7 +208,7 @@ func (l *life) call(amid func()) bool {
 		if !l.mode.restarts || l.killed[roleFront] || strings.Contains(err.Error(), "client has ended") {
 			return false
 		}
-		// The next message starts the server again, but for one that asked for roots late (docs/hibernate.md).
+		// The next message starts the server again, unless the log says that none could take its place.
 		if log, _ := os.ReadFile(l.log()); bytes.Contains(log, []byte("the server cannot be restarted")) {
 			l.tally.count("sessions that ended with their server, as it asked for roots late")
 			return false
