@@ -371,7 +371,7 @@ func TestReapStaysSmall(t *testing.T) {
 	ok(t, err)
 	defer l.Close()
 	ok(t, os.Chown("/tmp/hangs", mallory, mallory))
-	forge(t, mallory, malloryDir, func(p *page) { p.Engine = "unix:///tmp/hangs" }, victim.pid)
+	forge(t, mallory, malloryDir, func(p *page) { p.Engine, p.EngineUsed = "unix:///tmp/hangs", true }, victim.pid)
 	forge(t, nobody, theirDir, nil, leftover.pid)
 	cmd := operator.command("reap", "--kill", "--unwrapped")
 	o := finish(t, cmd)
