@@ -65,6 +65,8 @@ type Options struct {
 	// Behind is the id of the session whose front started this one, else "". The session waits for the end of an earlier one
 	// behind the same front.
 	Behind string
+	// Unended says that such an earlier one may still be ending. Else it is not looked for: that reads the records of all sessions.
+	Unended bool
 	// HasDead reports cheaply whether this user has dead sessions to sweep. It is called shortly after the server's start
 	// and may be nil. A separate process then ends them, so that a machine without cron is cleaned at the next start.
 	HasDead func() bool `json:"-"`

@@ -18,7 +18,7 @@ const predecessorPoll = 10 * time.Millisecond
 // not ending is not waited for. The wait is bounded by what a teardown may take. After that the session starts all the same, with a
 // warning. If our own end comes first, the supervisor ends the wait.
 func (s *Session) awaitPredecessor() {
-	if s.opts.Key+s.opts.Behind == "" || s.lease == nil {
+	if s.opts.Key == "" && !s.opts.Unended || s.lease == nil {
 		return
 	}
 	began, longest := time.Now(), time.Duration(0)

@@ -106,7 +106,8 @@ const wakeTimeout = 30 * time.Second
 func (s *settings) read(c *cli.Context) error {
 	o := supervise.Defaults()
 	o.Command, o.Name, o.Key = c.Args().Slice(), c.String("name"), c.String("exclusive")
-	o.Share, o.Behind = os.Getenv(session.EnvShared), os.Getenv(session.EnvBehind)
+	o.Share = os.Getenv(session.EnvShared)
+	o.Behind, o.Unended = strings.CutSuffix(os.Getenv(session.EnvBehind), session.Unended)
 	if len(o.Command) == 0 {
 		return usageError("run needs a command, as in: mcp-tether run -- npx -y SERVER")
 	}

@@ -59,8 +59,12 @@ func (f *front) startBackend() (ready bool, err error) {
 
 // startSession starts a session of our own as the backend.
 func (f *front) startSession() error {
+	behind := f.record.ID
+	if f.unended {
+		behind += session.Unended
+	}
 	child := proc.Child{
-		Path: proc.SelfExe, Argv: argv.SessionArgs(f.o.Program, f.o.Words), Env: append(proc.Environ(), session.EnvBehind+"="+f.record.ID),
+		Path: proc.SelfExe, Argv: argv.SessionArgs(f.o.Program, f.o.Words), Env: append(proc.Environ(), session.EnvBehind+"="+behind),
 	}
 	done, err := f.relay.Connect(&child)
 	if err != nil {
@@ -90,7 +94,7 @@ func (f *front) onChild() {
 	}
 	code := exitFailure
 	if ws, err := proc.Wait(b.pid); err == nil {
-		code = proc.ExitCode(ws)
+		code, f.unended = proc.ExitCode(ws), ws.Signaled()
 	}
 	f.onBackendEnd(code)
 }

@@ -51,6 +51,8 @@ type front struct {
 	// restart is a wish for another server, and changes what such wishes come from.
 	restart restart
 	changes changes
+	// unended says that the last backend's anchor was killed: what is left of it ends by itself.
+	unended bool
 	ending
 }
 

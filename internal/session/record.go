@@ -79,6 +79,8 @@ const (
 	EnvShared = "MCP_TETHER_SHARED"
 	// EnvBehind tells a session that a front has started it, and the front's id. No server gets to see it.
 	EnvBehind = "MCP_TETHER_BEHIND"
+	// Unended behind that id says that the last session behind the front was killed, and may still be ending.
+	Unended = "+"
 )
 
 // The states of a session.
