@@ -54,6 +54,7 @@ func (f *front) leave() {
 	if err == nil {
 		if f.lease != nil {
 			f.page.SetLock(f.lease.FD())
+			f.page.SetFile(f.lease.Files()[0])
 		}
 		err = f.page.Save(state)
 	}

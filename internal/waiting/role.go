@@ -126,6 +126,9 @@ func (p *Page) SetStart(s Start) error {
 	return unix.Kill(int(p.supervisor), unix.SIGCHLD)
 }
 
+// SetFile tells the path of a front's record, which the waiter removes where no front can be started. One that is too long stays.
+func (p *Page) SetFile(path string) { _ = join(p.files[:], []string{path}) }
+
 // SetLock tells the descriptor of the locked record. It is the supervisor's as soon as the starter has it: from then on the record
 // is there.
 func (p *Page) SetLock(fd int) { p.lockFD = int64(fd) }

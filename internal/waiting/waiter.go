@@ -59,8 +59,9 @@ func (p *Page) rest() {
 		at.wait(p.next(at, 0))
 		p.wake(at)
 		if happened != 0 && !p.hasRoom(at) {
-			// A runtime that cannot start its threads aborts. A client has to wait. If nobody is left who waits, the record is for reap.
+			// A runtime that cannot start its threads aborts. A client has to wait. If nobody is left who waits, the record goes alone.
 			if happened != uintptr(ByStdin) {
+				call(unix.SYS_UNLINKAT, atWorkingDir, uintptr(unsafe.Pointer(&p.files)), 0, 0, 0, 0)
 				exit(failure)
 			}
 			at.sleep(second)
