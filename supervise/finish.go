@@ -29,7 +29,6 @@ func (s *Session) finish() int {
 		s.cause = s.cause.Unless(causeOf(src), false)
 	}
 	s.logEnd(r)
-	s.continueFront()
 	s.tell(r)
 	s.continueAnchor()
 	return s.code
@@ -43,17 +42,6 @@ func (c *common) continueAnchor() {
 	}
 	if st, err := c.reader.Stat(c.hand.anchor); err == nil && st.State == 'T' && os.Getppid() == c.hand.anchor {
 		_ = c.reader.Signal(st.ID, unix.SIGCONT)
-	}
-}
-
-// continueFront continues a stopped front: it has to see that its backend has ended, or that the gateway is gone.
-func (s *Session) continueFront() {
-	front := s.record.Parent
-	if s.opts.Behind == "" || s.hand.terminal {
-		return
-	}
-	if st, err := s.reader.Stat(front.PID); err == nil && st.ID == front && st.State == 'T' {
-		_ = s.reader.Signal(front, unix.SIGCONT)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/live"
-	"mcp-tether/internal/session"
 )
 
 const restartHelp = `Ends the servers of sessions and starts them again, as a new version of
@@ -48,34 +47,15 @@ func restartCommand() *cli.Command {
 }
 
 func restart(c *cli.Context) error {
-	sel := live.Selector{IDs: c.Args().Slice(), Name: c.String("name"), Gateway: c.Int("gateway"), All: c.Bool("all")}
-	if len(sel.IDs) == 0 && sel.Name == "" && sel.Gateway == 0 && !sel.All {
-		return usageError("restart needs a SESSION, --name, --gateway or --all")
-	}
-	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
-	defer session.CloseAll(dirs)
-	all, incomplete, err := livingSessions(dirs, left, func([]live.Session) {})
-	if err != nil {
+	p, err := pick(c, "restart", false)
+	defer p.close()
+	switch {
+	case err != nil:
 		return err
-	}
-	for _, w := range incomplete {
-		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
-	}
-	picked, err := sel.Select(all)
-	if err != nil {
-		return err
-	}
-	if len(picked) == 0 {
-		fmt.Fprintln(os.Stderr, "no living sessions")
-	} else if sel.All && askable() && !c.Bool("yes") && !c.Bool("json") && !confirm("Restart the servers of "+counted(len(picked), "session")+"?") {
+	case !p.confirmed(c, "Restart the servers of "+counted(len(p.sessions), "session")+"?"):
 		return status{exitFindings, errors.New("nothing was restarted")}
 	}
-	err = reportRestarted(c.Bool("json"), live.Restart(picked, c.Bool("force"), c.Duration("timeout")))
-	// By ids alone, all that were meant are known.
-	if open := sel.All || sel.Name != "" || sel.Gateway != 0; err == nil && open && len(incomplete) > 0 {
-		return status{code: exitUnread}
-	}
-	return err
+	return p.outcome(reportRestarted(c.Bool("json"), live.Restart(p.sessions, c.Bool("force"), c.Duration("timeout"))))
 }
 
 func reportRestarted(asJSON bool, restarted []live.Restarted) error {

@@ -12,7 +12,6 @@ import (
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/live"
-	"mcp-tether/internal/session"
 )
 
 const stopHelp = `Asks the supervisors of sessions to end them, politely, and waits until
@@ -48,37 +47,17 @@ func stopCommand(delegated bool) *cli.Command {
 }
 
 func stop(c *cli.Context, delegated bool) error {
-	sel := live.Selector{IDs: c.Args().Slice(), Name: c.String("name"), Gateway: c.Int("gateway"), All: c.Bool("all")}
-	if len(sel.IDs) == 0 && sel.Name == "" && sel.Gateway == 0 && !sel.All {
-		return usageError("stop needs a SESSION, --name, --gateway or --all")
-	}
-	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
-	defer session.CloseAll(dirs)
-	all, incomplete, err := livingSessions(dirs, left, func([]live.Session) {})
-	if err != nil {
+	p, err := pick(c, "stop", delegated)
+	defer p.close()
+	switch {
+	case err != nil:
 		return err
-	}
-	for _, w := range incomplete {
-		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
-	}
-	if delegated {
-		return reportStopped(c.Bool("json"), live.StopListed(dirs, all, sel.IDs, c.Duration("timeout")))
-	}
-	picked, err := sel.Select(all)
-	if err != nil {
-		return err
-	}
-	if len(picked) == 0 {
-		fmt.Fprintln(os.Stderr, "no living sessions")
-	} else if sel.All && askable() && !c.Bool("yes") && !c.Bool("json") && !confirm("Stop "+counted(len(picked), "session")+"?") {
+	case delegated:
+		return reportStopped(c.Bool("json"), live.StopListed(p.dirs, p.all, c.Args().Slice(), c.Duration("timeout")))
+	case !p.confirmed(c, "Stop "+counted(len(p.sessions), "session")+"?"):
 		return status{exitFindings, errors.New("nothing was stopped")}
 	}
-	err = reportStopped(c.Bool("json"), live.StopAs(picked, os.Getuid(), c.Duration("timeout")))
-	// By ids alone, all that were meant are known.
-	if open := sel.All || sel.Name != "" || sel.Gateway != 0; err == nil && open && len(incomplete) > 0 {
-		return status{code: exitUnread}
-	}
-	return err
+	return p.outcome(reportStopped(c.Bool("json"), live.StopAs(p.sessions, os.Getuid(), c.Duration("timeout"))))
 }
 
 func reportStopped(asJSON bool, stopped []live.Stopped) error {

@@ -78,7 +78,7 @@ func (p *Page) watch() {
 //go:nosplit
 //go:norace
 func (p *Page) fork() int64 {
-	p.jumping, p.listening, p.heard, p.crashed, p.asked = 1, 0, 0, 0, 0
+	p.jumping, p.listening, p.heard, p.fate, p.asked = 1, 0, 0, int64(unix.SIGKILL), 0
 	if p.takeovers++; p.takeovers <= maxTakeovers {
 		if s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); s >= 0 {
 			p.asked = p.anchorRoom.now()
@@ -133,9 +133,6 @@ func (p *Page) collect(at *room) (ended bool) {
 			exit(p.code)
 		}
 		ended, p.fate = true, int64(at.status)
-		if at.status&0x7f == 0 {
-			p.crashed = 1 // A runtime that gets no thread aborts.
-		}
 	}
 	if !ended {
 		p.resume(at, p.supervisor)

@@ -167,31 +167,7 @@ func begin() {
 	if !session {
 		return
 	}
-	name := "mcp-tether\x00" // a front has executed /proc/self/exe
-	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(name))), 0, 0, 0, 0)
-	m := call(unix.SYS_MMAP, 0, unsafe.Sizeof(Page{}), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
-	if m < 0 && m > -4096 {
-		fail("mcp-tether: no memory to start\n")
-	}
-	shared = uintptr(m)
-	p := *(**Page)(unsafe.Pointer(&shared))
-	p.look()
-	p.anchor, p.supervisor = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0), 0
-	p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD = -1, -1, -1, -1
-	p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD = -1, -1, -1, -1, -1
-	if p.parent = call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0); p.parent > 0 {
-		p.parentFD = call(unix.SYS_PIDFD_OPEN, uintptr(p.parent), 0, 0, 0, 0, 0)
-		if p.parentFD == -int64(unix.ENOSYS) {
-			fail("mcp-tether: the kernel has no pidfds (Linux 5.4): nothing was started\n")
-		}
-		if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != p.parent {
-			fail("mcp-tether: the gateway ended while its session started: nothing was started\n")
-		}
-	}
-	p.signalFD = p.openSignals()
-	if p.signalFD < 0 {
-		fail("mcp-tether: no descriptor to start with\n")
-	}
+	p := meet()
 	if front && p.terminal == 0 {
 		for !p.stand() {
 			p.watch()
@@ -216,7 +192,8 @@ func begin() {
 	for p.supervisor = s; ; p.supervisor = s {
 		p.leave()
 		p.watch()
-		if !p.makeRoom(&p.anchorRoom, p.crashed != 0) {
+		// A runtime that gets no thread aborts: then the supervisor has exited, and was not killed.
+		if !p.makeRoom(&p.anchorRoom, p.fate&0x7f == 0) {
 			p.giveUp()
 		}
 		if s = p.fork(); s == 0 {
@@ -229,6 +206,40 @@ func begin() {
 			p.giveUp()
 		}
 	}
+}
+
+// meet maps the page, and notes who has started this process.
+//
+//go:nosplit
+//go:norace
+func meet() *Page {
+	name := "mcp-tether\x00" // a front has executed /proc/self/exe
+	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(name))), 0, 0, 0, 0)
+	m := call(unix.SYS_MMAP, 0, unsafe.Sizeof(Page{}), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
+	if m < 0 && m > -4096 {
+		fail("mcp-tether: no memory to start\n")
+	}
+	shared = uintptr(m)
+	p := *(**Page)(unsafe.Pointer(&shared))
+	p.look()
+	p.fate = int64(unix.SIGKILL)
+	p.anchor, p.supervisor = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0), 0
+	p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD = -1, -1, -1, -1
+	p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD = -1, -1, -1, -1, -1
+	if p.parent = call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0); p.parent > 0 {
+		p.parentFD = call(unix.SYS_PIDFD_OPEN, uintptr(p.parent), 0, 0, 0, 0, 0)
+		if p.parentFD == -int64(unix.ENOSYS) {
+			fail("mcp-tether: the kernel has no pidfds (Linux 5.4): nothing was started\n")
+		}
+		if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != p.parent {
+			fail("mcp-tether: the gateway ended while its session started: nothing was started\n")
+		}
+	}
+	p.signalFD = p.openSignals()
+	if p.signalFD < 0 {
+		fail("mcp-tether: no descriptor to start with\n")
+	}
+	return p
 }
 
 // remember notes what the runtime is about to change.

@@ -34,8 +34,8 @@ type Page struct {
 	// frontless says that the session needs no front after all. saved says that kept has what a next front needs, and that there may be
 	// one: none has begun to use it.
 	frontless, saved int64
-	// crashed says that the supervisor has exited before that, and fate is its wait status.
-	crashed, fate int64
+	// fate is the wait status of the supervisor, or of who has taken over from it.
+	fate int64
 
 	inherited
 	held
