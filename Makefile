@@ -14,8 +14,8 @@ BUDGET  := 7077888
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
-ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/waiting internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
-UNITS   := . ./internal/stage ./internal/testkit ./scripts/demo ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
+ROOMS   := cgroup supervise reap internal/cli internal/waiting internal/proc internal/evidence internal/mcp internal/mcp/mux internal/argv internal/engine internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/display internal/live internal/doctor internal/front internal/share
+UNITS   := . ./e2e/stage ./e2e/testkit ./scripts/demo ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture
 # A tool that is not there is passed over, but not in CI, which declares what it has.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_HAS" ]
@@ -42,7 +42,7 @@ endif
 # Otherwise the binary and the tests share what is compiled.
 COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt github.com/urfave/cli/v2 \
 	$(addprefix github.com/pelletier/go-toml/v2,/ /unstable /internal/tracker) \
-	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live) mcp-tether/reap
+	$(addprefix mcp-tether/internal/,cli clients doctor live) mcp-tether/reap
 cold := $(if $(RELEASE),$(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD))))
 
 .PHONY: help build test test-all proof check bench demo peers torture model soak install uninstall generate release lint race fuzz size
@@ -81,7 +81,7 @@ tests = CGO_ENABLED=0 $(GO) run -trimpath ./scripts/test -tags $(TAGS) $(if $(va
 test:
 	@$(tests) -short
 
-# What MCP_TETHER_HAS declares must be there, or the test that lacks it fails (internal/testkit/need.go).
+# What MCP_TETHER_HAS declares must be there, or the test that lacks it fails (e2e/testkit/need.go).
 test-all:
 	@$(tests)
 

@@ -18,17 +18,15 @@ import (
 // floors says which package stands on which: imports point down, never up and never to a neighbour.
 func floors() map[string]int {
 	return map[string]int{
-		".":                      6,
-		"internal/cli":           5,
-		"supervise":              4,
-		"internal/front":         4,
-		"internal/engine/keeper": 3, "reap": 3, "internal/live": 3, "internal/doctor": 3, "internal/share": 3,
-		"internal/relay": 2, "internal/session": 2, "internal/teardown": 2, "internal/clients": 2, "internal/describe": 2, "internal/engine/proxy": 2,
-		"internal/delegate": 2,
-		"internal/eventlog": 1, "internal/evidence": 1,
-		"internal/argv": 1, "internal/engine": 1, "internal/mcp/mux": 1,
-		"internal/proc": 0, "cgroup": 0, "internal/mcp": 0, "internal/http1": 0, "internal/jsonedit": 0,
-		"internal/kernel": -1, "internal/waiting": -1,
+		".":            8,
+		"internal/cli": 7,
+		"supervise":    6, "internal/front": 6,
+		"reap": 5, "internal/live": 5, "internal/doctor": 5, "internal/share": 5,
+		"internal/engine/keeper": 4, "internal/relay": 4,
+		"internal/teardown": 3, "internal/clients": 3, "internal/display": 3,
+		"cgroup": 2, "internal/session": 2, "internal/evidence": 2, "internal/engine": 2, "internal/argv": 2, "internal/mcp/mux": 2,
+		"internal/proc": 1, "internal/mcp": 1,
+		"internal/waiting": 0,
 	}
 }
 
@@ -37,7 +35,7 @@ func floors() map[string]int {
 func libraries() map[string][]string {
 	return map[string][]string{
 		"github.com/urfave/cli":             {"internal/cli"},
-		"github.com/rs/zerolog":             {"internal/cli", "internal/engine/keeper", "internal/eventlog", "internal/front", "supervise"},
+		"github.com/rs/zerolog":             {"internal/cli", "internal/engine/keeper", "internal/display", "internal/front", "supervise"},
 		"github.com/shirou/gopsutil/v3/mem": {"internal/doctor"},
 		// These read /proc/stat when a program starts, even if it does not call them.
 		"github.com/shirou/gopsutil/v3/cpu":     {},
@@ -150,7 +148,7 @@ func TestImportsPointDown(t *testing.T) {
 
 // Every directory with Go files is a room that has its floor, or a tool or test.
 func TestEveryPackageHasItsFloor(t *testing.T) {
-	outside := []string{"e2e", "e2e/fixture", "internal/stage", "internal/testkit", "scripts/bench", "scripts/demo", "scripts/peers", "scripts/soak", "scripts/test", "scripts/torture"}
+	outside := []string{"e2e", "e2e/fixture", "e2e/stage", "e2e/testkit", "scripts/bench", "scripts/demo", "scripts/peers", "scripts/soak", "scripts/test", "scripts/torture"}
 	walk(t, func(name string) {
 		dir := filepath.Dir(name)
 		if _, known := floors()[dir]; filepath.Ext(name) == ".go" && !known && !slices.Contains(outside, dir) {
@@ -173,7 +171,7 @@ func TestNoRoomImportsTheTestkit(t *testing.T) {
 		}
 		_, room := floors()[filepath.Dir(name)]
 		for _, spec := range file.Imports {
-			if path := spec.Path.Value; path != `"mcp-tether/internal/testkit"` && path != `"mcp-tether/internal/stage"` {
+			if path := spec.Path.Value; path != `"mcp-tether/e2e/testkit"` && path != `"mcp-tether/e2e/stage"` {
 				continue
 			}
 			importers++
@@ -187,11 +185,11 @@ func TestNoRoomImportsTheTestkit(t *testing.T) {
 	}
 }
 
-// The kernel's files are read in five packages only, where errors are told apart in one place.
+// The kernel's files are read in four packages only, where errors are told apart in one place.
 func TestKernelFilesAreReadInTheirRooms(t *testing.T) {
 	kernel := regexp.MustCompile(`^/(proc|sys)(/|$)`)
 	for _, s := range product(t) {
-		if slices.Contains([]string{"internal/proc", "internal/evidence", "cgroup", "internal/kernel", "internal/waiting"}, s.dir) {
+		if slices.Contains([]string{"internal/proc", "internal/evidence", "cgroup", "internal/waiting"}, s.dir) {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -208,7 +206,7 @@ func TestKernelFilesAreReadInTheirRooms(t *testing.T) {
 }
 
 // byPath lists the calls that may reach a file by its path in a room that reads what users control, each with its
-// reason. Everything below a directory of a user is reached by the directory's descriptor (kernel.Dir, cgroup.Leaf). A
+// reason. Everything below a directory of a user is reached by the directory's descriptor (proc.Dir, cgroup.Leaf). A
 // path may lead elsewhere from one call to the next.
 func byPath() map[string]string {
 	const (
@@ -221,24 +219,24 @@ func byPath() map[string]string {
 	return map[string]string{
 		"internal/session.openPrivate/unix.Mkdir":   "makes the directory or fails: mkdir(2) follows no link there",
 		"internal/session.openBelow/unix.Mkdir":     "makes the directory or fails: mkdir(2) follows no link there",
-		"internal/session.openOwn/kernel.Look":      opens,
-		"internal/session.openOwn/kernel.OpenDir":   opens,
-		"internal/session.isMount/kernel.Look":      "whether another user has mounted something there",
-		"internal/session.hasDir/kernel.Look":       "whose a directory is; nothing is opened",
+		"internal/session.openOwn/proc.Look":        opens,
+		"internal/session.openOwn/proc.OpenDir":     opens,
+		"internal/session.isMount/proc.Look":        "whether another user has mounted something there",
+		"internal/session.hasDir/proc.Look":         "whose a directory is; nothing is opened",
 		"internal/session.belongsTo/unix.Stat":      "whose a runtime directory is; what is opened below it is checked by itself",
 		"internal/session.unmakeable/unix.Access":   "whether a runtime directory can be written; nothing is opened",
 		"internal/session.Users/os.ReadDir":         names,
-		"cgroup.Find/kernel.Read":                   kernel,
-		"cgroup.Current/kernel.Read":                kernel,
-		"cgroup.Holds/kernel.Read":                  kernel,
-		"cgroup.missing/kernel.Read":                kernel,
+		"cgroup.Find/proc.Read":                     kernel,
+		"cgroup.Current/proc.Read":                  kernel,
+		"cgroup.Holds/proc.Read":                    kernel,
+		"cgroup.missing/proc.Read":                  kernel,
 		"cgroup.walk/filepath.WalkDir":              names + ", or to the user of this pass. A cgroup is no link",
 		"cgroup.walk/unix.Lstat":                    "whose a cgroup is; it is opened by itself",
-		"cgroup.openCgroup/kernel.OpenPath":         "no part of the path is a link, and what is opened is a cgroup",
+		"cgroup.openCgroup/proc.OpenPath":           "no part of the path is a link, and what is opened is a cgroup",
 		"internal/clients.Homes/os.Stat":            own,
 		"internal/clients.readFile/os.OpenFile":     own + ", or the machine's; without waiting for a writer",
-		"reap.Metrics/kernel.Replace":               own,
-		"internal/clients.Replace/kernel.Replace":   mine,
+		"reap.Metrics/proc.Replace":                 own,
+		"internal/clients.Replace/proc.Replace":     mine,
 		"internal/clients.found/filepath.Glob":      own,
 		"internal/clients.found/os.Lstat":           own,
 		"internal/clients.patterns/os.Stat":         own,
@@ -257,14 +255,14 @@ func byPath() map[string]string {
 	}
 }
 
-// pathCalls matches the functions of os, unix, filepath and kernel that take a path.
+// pathCalls matches the functions of os, unix, filepath and proc that take a path.
 var pathCalls = regexp.MustCompile(`^(os\.(Open|OpenFile|OpenRoot|ReadFile|WriteFile|Stat|Lstat|ReadDir|Remove|RemoveAll|Rename|Mkdir|MkdirAll|Create|CreateTemp|MkdirTemp|Chmod|Chown|Lchown|Symlink|Link|Readlink|Truncate|Chtimes|DirFS)|` +
 	`unix\.(Open|Creat|Stat|Lstat|Mkdir|Rmdir|Unlink|Rename|Link|Symlink|Chmod|Chown|Lchown|Readlink|Access|Mknod|Mkfifo|Truncate|Statfs)|` +
-	`filepath\.(EvalSymlinks|Glob|Walk|WalkDir)|kernel\.(Open|OpenDir|OpenPath|Look|Read|ReadEntry|Replace))$`)
+	`filepath\.(EvalSymlinks|Glob|Walk|WalkDir)|proc\.(Open|OpenDir|OpenPath|Look|Read|ReadEntry|Replace))$`)
 
 // What a user controls is opened once, and reached by descriptor from there on.
 func TestUsersFilesAreReachedByDescriptor(t *testing.T) {
-	rooms := []string{"internal/session", "internal/clients", "cgroup", "reap", "internal/live", "internal/delegate"}
+	rooms := []string{"internal/session", "internal/clients", "cgroup", "reap", "internal/live", "internal/argv"}
 	used := map[string]bool{}
 	for _, s := range product(t) {
 		if !slices.Contains(rooms, s.dir) {
@@ -279,7 +277,7 @@ func TestUsersFilesAreReachedByDescriptor(t *testing.T) {
 				key := s.dir + "." + f.Name.Name + "/" + call
 				used[key] = true
 				if byPath()[key] == "" {
-					t.Errorf("%s: %s reaches a file by its path: use kernel.Dir or cgroup.Leaf", s.at(at), key)
+					t.Errorf("%s: %s reaches a file by its path: use proc.Dir or cgroup.Leaf", s.at(at), key)
 				}
 			}
 		}

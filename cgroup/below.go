@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // maxDepth bounds how many levels of cgroups are looked through, and with it how many descriptors are open for that.
@@ -126,5 +126,5 @@ func children(dir int) ([]string, error) {
 	if st.Nlink <= 2 {
 		return nil, nil
 	}
-	return kernel.DirsAt(dir)
+	return proc.DirsAt(dir)
 }

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // A leaf has limits only if the cgroup above hands the controllers on. One with processes of its own may not, unless it is the root
@@ -37,7 +37,7 @@ func StepAside(dir string, pids ...int) error {
 		return fmt.Errorf("create cgroup %s/%s: %w", dir, aside, err)
 	}
 	for _, pid := range pids {
-		if err := kernel.WriteAt(fd, aside+"/cgroup.procs", strconv.Itoa(pid)); err != nil {
+		if err := proc.WriteAt(fd, aside+"/cgroup.procs", strconv.Itoa(pid)); err != nil {
 			return err
 		}
 	}
@@ -50,7 +50,7 @@ func (l *Leaf) Limit(limits []Limit) error {
 	err := l.enable(limits)
 	var left []string
 	for _, limit := range limits {
-		e := kernel.WriteAt(l.fd, limit.File, limit.Value)
+		e := proc.WriteAt(l.fd, limit.File, limit.Value)
 		switch {
 		case e != nil:
 			left = append(left, limit.File)
@@ -59,7 +59,7 @@ func (l *Leaf) Limit(limits []Limit) error {
 			}
 		case limit.File == "memory.max":
 			// Without one of its processes a server may wait for it for ever, so all of them end (Linux 4.19).
-			_ = kernel.WriteAt(l.fd, "memory.oom.group", "1")
+			_ = proc.WriteAt(l.fd, "memory.oom.group", "1")
 		}
 	}
 	if len(left) == 0 {
@@ -92,13 +92,13 @@ func (l *Leaf) enable(limits []Limit) error {
 	if e := l.alone(); e != nil {
 		return e
 	}
-	return errors.Join(kernel.WriteAt(l.up, "cgroup.subtree_control", strings.Join(add, " ")), err)
+	return errors.Join(proc.WriteAt(l.up, "cgroup.subtree_control", strings.Join(add, " ")), err)
 }
 
 // alone refuses a cgroup above that holds processes. With some controllers the kernel would take them for threads, and let no
 // process into the leaf. The root, which has no type, may have processes.
 func (l *Leaf) alone() error {
-	if _, err := kernel.ReadAt(l.up, "cgroup.type", nil); errors.Is(err, unix.ENOENT) {
+	if _, err := proc.ReadAt(l.up, "cgroup.type", nil); errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	procs, err := l.above("cgroup.procs")
@@ -110,7 +110,7 @@ func (l *Leaf) alone() error {
 
 // above reads a list in a control file of the cgroup above.
 func (l *Leaf) above(file string) ([]string, error) {
-	b, err := kernel.ReadAt(l.up, file, nil)
+	b, err := proc.ReadAt(l.up, file, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read %s of cgroup %s: %w", file, path.Dir(l.Dir), err)
 	}
@@ -119,7 +119,7 @@ func (l *Leaf) above(file string) ([]string, error) {
 
 // missing says why a cgroup has not got a controller.
 func missing(controller, dir string) error {
-	b, _ := kernel.Read("/proc/cgroups", nil)
+	b, _ := proc.Read("/proc/cgroups", nil)
 	for line := range strings.Lines(string(b)) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == controller && f[1] != "0" {
 			return fmt.Errorf("controller %s: %w", controller, ErrBound)

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // Found is a leaf that Find found.
@@ -31,7 +31,7 @@ var ErrNotSearched = errors.New("not all cgroups were searched for leaves")
 // leaf, nor below what was given to a user that is neither root nor this one, which is the word of that user. others are these
 // users, with repetitions. The error is ErrNone without cgroup v2. Any other one comes with what was found.
 func Find(is func(id string) bool) (leaves []Found, others []int, err error) {
-	mounts, err := kernel.Read("/proc/self/mountinfo", nil)
+	mounts, err := proc.Read("/proc/self/mountinfo", nil)
 	if err != nil {
 		return nil, nil, notSearched(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // Leaf is one cgroup v2 directory of ours.
@@ -27,11 +27,11 @@ var ErrNoKill = errors.New("cgroups have no cgroup.kill (Linux 5.14)")
 
 // Current finds the directory of the cgroup that this process is in. The error is ErrNone without cgroup v2.
 func Current() (string, error) {
-	mounts, err := kernel.Read("/proc/self/mountinfo", nil)
+	mounts, err := proc.Read("/proc/self/mountinfo", nil)
 	if err != nil {
 		return "", err
 	}
-	self, err := kernel.Read("/proc/self/cgroup", nil)
+	self, err := proc.Read("/proc/self/cgroup", nil)
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +70,7 @@ func Create(parent, name string) (*Leaf, error) {
 
 // usable reports whether processes can be put into the leaf. "domain invalid" children of a threaded cgroup take none.
 func (l *Leaf) usable() bool {
-	b, err := kernel.ReadAt(l.fd, "cgroup.type", nil)
+	b, err := proc.ReadAt(l.fd, "cgroup.type", nil)
 	return err != nil || !bytes.Contains(b, []byte("invalid"))
 }
 
@@ -96,7 +96,7 @@ func Adopt(dir string, fd, kill int) *Leaf { return &Leaf{Dir: dir, fd: fd, kill
 func IsGone(err error) bool { return vanished(err) || errors.Is(err, ErrNone) }
 
 // openCgroup opens a directory that must be one of cgroup v2: the error is ErrNone for others.
-func openCgroup(dir string) (int, error) { return onlyCgroup(kernel.OpenPath(dir)) }
+func openCgroup(dir string) (int, error) { return onlyCgroup(proc.OpenPath(dir)) }
 
 // onlyCgroup passes on an opened directory of cgroup v2, and closes any other.
 func onlyCgroup(fd int, err error) (int, error) {
@@ -154,10 +154,10 @@ func (l *Leaf) Expel(pid int) error {
 		return nil
 	}
 	dir, file := l.inParent("cgroup.procs")
-	err := kernel.WriteAt(dir, file, strconv.Itoa(pid))
+	err := proc.WriteAt(dir, file, strconv.Itoa(pid))
 	if errors.Is(err, unix.EBUSY) { // It hands on controllers.
 		dir, file = l.inParent(aside + "/cgroup.procs")
-		err = kernel.WriteAt(dir, file, strconv.Itoa(pid))
+		err = proc.WriteAt(dir, file, strconv.Itoa(pid))
 	}
 	return err
 }
@@ -165,7 +165,7 @@ func (l *Leaf) Expel(pid int) error {
 // Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14).
 func (l *Leaf) Kill() error {
 	if l.kill < 0 {
-		return kernel.WriteAt(l.fd, "cgroup.kill", "1")
+		return proc.WriteAt(l.fd, "cgroup.kill", "1")
 	}
 	_, err := unix.Write(l.kill, []byte("1"))
 	return err
@@ -173,7 +173,7 @@ func (l *Leaf) Kill() error {
 
 // Populated reports whether any live process is in the leaf or below.
 func (l *Leaf) Populated() (bool, error) {
-	b, err := kernel.ReadAt(l.fd, "cgroup.events", nil)
+	b, err := proc.ReadAt(l.fd, "cgroup.events", nil)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
 		return false, nil
 	}
@@ -186,13 +186,13 @@ func (l *Leaf) Populated() (bool, error) {
 // Procs lists the pids in the leaf and below. A pid of 0 (a process of another pid namespace) is left out. If the
 // cgroups below cannot be listed, the leaf's own pids are returned with the error.
 func (l *Leaf) Procs() ([]int, error) {
-	own, err := kernel.ReadAt(l.fd, "cgroup.procs", nil)
+	own, err := proc.ReadAt(l.fd, "cgroup.procs", nil)
 	if err != nil {
 		return nil, err
 	}
 	out := appendPIDs(nil, own)
 	err = l.below(func(_ int, _ string, dir int) error {
-		b, err := kernel.ReadAt(dir, "cgroup.procs", nil)
+		b, err := proc.ReadAt(dir, "cgroup.procs", nil)
 		out = appendPIDs(out, b)
 		return err
 	})
@@ -202,13 +202,13 @@ func (l *Leaf) Procs() ([]int, error) {
 // Foreign reports whether a process of another pid namespace is in the leaf or below. Such a process is listed as 0,
 // and nothing else can be known about it. A list that cannot be read may hold one, so the answer is true.
 func (l *Leaf) Foreign() bool {
-	own, err := kernel.ReadAt(l.fd, "cgroup.procs", nil)
+	own, err := proc.ReadAt(l.fd, "cgroup.procs", nil)
 	if err != nil || hasZero(own) {
 		return true
 	}
 	found := false
 	err = l.below(func(_ int, _ string, dir int) error {
-		b, err := kernel.ReadAt(dir, "cgroup.procs", nil)
+		b, err := proc.ReadAt(dir, "cgroup.procs", nil)
 		found = found || hasZero(b)
 		return err
 	})
@@ -242,7 +242,7 @@ func (l *Leaf) Has(pid int) bool {
 // Holds reports whether a process is in the leaf or below, by its /proc/PID/cgroup. The error says that it is not known.
 func (l *Leaf) Holds(pid int) (bool, error) {
 	file := "/proc/" + strconv.Itoa(pid) + "/cgroup"
-	b, err := kernel.Read(file, nil)
+	b, err := proc.Read(file, nil)
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", file, err)
 	}

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // parent is the current cgroup, below which the tests make theirs.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // Limit is one limit on all that is in a leaf.
@@ -109,7 +109,7 @@ func (l *Leaf) OOMKills() uint64 { return l.number("memory.events", "oom_kill ")
 
 // number is the first number after a key in a control file; 0 for none, and for "max".
 func (l *Leaf) number(file, key string) uint64 {
-	b, err := kernel.ReadAt(l.fd, file, nil)
+	b, err := proc.ReadAt(l.fd, file, nil)
 	if err != nil {
 		return 0
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A leaf is what was opened. Another cgroup that gets its path meanwhile is not touched: neither removed, nor given a

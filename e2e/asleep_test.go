@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // A session whose server sleeps, or has not started, is one process with one thread: no Go runtime waits in it. A signal that ends

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // A real Chromium, started as xdg-open starts it when a server signs in, has a window and outlives the session with all of its

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A client that is killed between create and start leaves a container that never ran, and that --rm never removes.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // podman's engine speaks Docker's API and one of its own, on one socket.

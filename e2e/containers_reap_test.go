@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // What both processes of a session have left in an engine is found by a sweep.

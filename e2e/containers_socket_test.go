@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // What the socket between a session and its engine costs sessions that have no use for it.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A container is no descendant of the client that asked for it: whatever is done to that client, the container stays.

@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // Negative controls: without the wrapper these trees outlive their gateway. If one of them fails, the tests of the

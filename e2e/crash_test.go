@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A server that ends by itself under --on-crash=restart: its calls are answered with an error, and the next message starts

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // deathCauses are those of a dying gateway. The kernel closes its pipes, then ends its last threads, and tells of its

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A server knows its engine's address for as long as it lives, and what it has kept for longer.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // fakeEngine is an engine that may be gone for a while.

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // clientOf is a route without a docker command: what is sent is written here, byte for byte.
@@ -61,7 +61,7 @@ func (s *session) warned(words string) bool {
 }
 
 // leaving is how one session ends beside an engine that does not do its part. What the proxy makes of odd engines and of odd
-// clients are tests of its own (internal/engine/proxy).
+// clients are tests of its own (internal/engine/keeper).
 type leaving struct {
 	name  string
 	takes func(leaving, http.ResponseWriter, *http.Request) bool

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // route is one way to the engine. What a client sees on one must be what it sees on any other.

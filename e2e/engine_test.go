@@ -27,7 +27,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A real engine, started once for all tests that want one, or the one in MCP_TETHER_TEST_ENGINE (podman:

@@ -28,7 +28,7 @@ func scenes() []scene {
 }
 
 // What clients see through the proxy is what they see without it. The bytes of the protocol are tests of the proxy
-// (internal/engine/proxy); here are its real clients.
+// (internal/engine/keeper); here are its real clients.
 func TestEngineTransparency(t *testing.T) {
 	e := engineFor(t)
 	image := e.image(t)

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // The Dockerfile of scripts/packaging/, built and run as its page says: an image with nothing in it but the binary and a server.

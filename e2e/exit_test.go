@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // Every exit code is the server's own, although a process is left to be ended first.

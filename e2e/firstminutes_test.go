@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // newcomer is a user with a fresh clone, a home and a terminal of 80x24, who is not root.

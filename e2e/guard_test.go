@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A server that writes to standard output what is no message, and says on standard error why it ends.

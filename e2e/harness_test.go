@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // stormy is held by the test whose tree forks all the time, or has hundreds of processes. Two of them at once would measure
@@ -48,7 +48,7 @@ func hashOf(name string) int {
 	return int(h.Sum32() >> 1)
 }
 
-// What the tests play on is internal/stage. Here it is what is shorter to say in a test.
+// What the tests play on is e2e/stage. Here it is what is shorter to say in a test.
 type (
 	setup    = stage.Setup
 	proc     = stage.Proc

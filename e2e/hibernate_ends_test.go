@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // Every ending of a session, whatever its server does just then: awake, falling asleep, asleep, being woken.

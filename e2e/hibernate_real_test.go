@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // The official SDK's client in front of real servers that sleep between its calls: it must not see an error, ever.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A server with nothing to do sleeps, and nobody notices. The server is the fixture's that speaks MCP and writes down

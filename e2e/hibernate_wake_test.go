@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // When a server dies, or one that sleeps cannot be had again, whoever waits is told.

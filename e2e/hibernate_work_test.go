@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // A server that has work in it does not sleep, although nobody asks it for anything. See work in fixture/work.go.

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // A mark that the wrapper inherits, from a session that kept its own gateway, keeps nothing of this session.

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // The server finds what it would find without us: environment (but for two variables), signal dispositions and mask,

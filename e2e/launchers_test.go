@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // The ways in which a server comes to be in a container, each with a real client of the engine.

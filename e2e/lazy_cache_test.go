@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // The cache is believed where the user alone could have written it. Without one the server is started as ever.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A client that says the same gets the same, whether its server is there, has not been started, or sleeps: no answer is lost,

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A lazy session starts its server when it is needed, and answers before from what an earlier session has seen. The server is

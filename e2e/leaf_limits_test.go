@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // Limits of memory, processes and processors. They need the controllers of cgroup v2, which the machines that test this bind to v1. A

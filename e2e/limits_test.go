@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // Limits that are reached while a session lives, or before it does.

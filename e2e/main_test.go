@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 var tether, fixture string // the two binaries, absolute

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // Without /proc there are no descendants to be seen. What cannot be promised is told.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // copyProgram is testkit.WriteProgram with what another file holds.

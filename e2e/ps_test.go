@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // awaitTrue returns when something is true that no event announces.

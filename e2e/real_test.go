@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // Real software: servers from npm behind the official TypeScript client, and Chromium behind one of them. Chromium is

@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // A sweep looks at the whole host. So that it meets nothing but its own test, that test runs on a host of its own. The

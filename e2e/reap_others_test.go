@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // Root's passes on a host that it shares with users whom it does not trust. The user "mallory" runs and writes whatever

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // Both wrappers are killed at once, and no process is left to look after the tree. One sweep ends what can be proven.

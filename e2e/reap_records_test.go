@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // Records that say nothing, or lie. A sweep trusts none further than its owner, and never waits for one.

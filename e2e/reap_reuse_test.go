@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // A pid that belonged to a session belongs to another process now. In a pid namespace of its own the test chooses which

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 
 	"golang.org/x/sys/unix"
 )

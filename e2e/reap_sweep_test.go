@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // A host without cron heals when the next session starts.

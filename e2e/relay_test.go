@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // The relay of --hibernate. As long as nothing sleeps, nobody can tell it from streams that are inherited (streams_test.go).

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // makeRelease makes a release of what is committed, and returns its directory.

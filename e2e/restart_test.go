@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // mcp-tether restart has the next server of a session started at once, under a client that goes on. --restart-on does it when a

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // Sandboxes are somebody else's, and stand between mcp-tether and the server: run -- bwrap ... -- SERVER. The server works in them,

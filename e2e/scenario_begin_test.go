@@ -8,8 +8,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // What is said before the session begins.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // Ending one of several servers never touches another.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // sharing is a server that sessions share, with the places that a session has for itself. The test is the gateway.

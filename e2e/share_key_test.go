@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // Sessions share only if a server could take each for the other: whatever binds a process, or is inherited by it, tells them apart.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A real server that many clients of the official SDK share. What is asked of it is in npm/crowd.mjs.

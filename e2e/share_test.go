@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // Sessions that start at once have one host and one server.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A session that ends while it starts leaves nothing, neither process nor file nor cgroup: by a signal, or because one of its

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A process of ours is stopped while a session starts, and the gateway is killed: that costs time, and nothing is left. Whoever waits

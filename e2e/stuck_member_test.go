@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // The longest that a stuck supervisor may keep its session: the graces of these tests, and the margin.

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // The units of scripts/packaging/ under the systemd of this machine, which scripts/systemd starts as the first process of its own

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // A shell inside the wrapper is as good as one without.

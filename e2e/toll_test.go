@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // tollCase is a server with what it leaves behind.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // tty is a terminal with somebody at the keyboard: the test. What is started in it leads a terminal session of its own.

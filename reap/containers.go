@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/proc"
 )
@@ -21,8 +21,8 @@ type knownEngine struct {
 	Err  error
 }
 
-func found(e *knownEngine, o *engine.Object, why string) describe.Container {
-	return describe.Container{Engine: e.URL, Kind: o.Kind, ID: o.ID, Name: o.Name, Image: o.Image, State: o.State, Why: why, Result: "listed"}
+func found(e *knownEngine, o *engine.Object, why string) display.Container {
+	return display.Container{Engine: e.URL, Kind: o.Kind, ID: o.ID, Name: o.Name, Image: o.Image, State: o.State, Why: why, Result: "listed"}
 }
 
 // ending is what a finding has to end in an engine. The engine is asked again until nothing is left, and for what it may
@@ -91,7 +91,7 @@ func (f *Finding) explainLeft(s *storedSession) {
 }
 
 // count says how many of each kind there are: "2 containers, 1 network".
-func count(all []describe.Container) string {
+func count(all []display.Container) string {
 	var out []string
 	for _, kind := range []engine.Kind{engine.Container, engine.Pod, engine.Network} {
 		n := 0

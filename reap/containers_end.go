@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
@@ -72,7 +72,7 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 }
 
 // outcome notes what became of one container.
-func (f *Finding) outcome(c *describe.Container, r *engine.Result) {
+func (f *Finding) outcome(c *display.Container, r *engine.Result) {
 	if r.Err != nil {
 		c.Result = resultSurvived
 		f.Survivors = append(f.Survivors, c.Title()+": "+r.Err.Error())

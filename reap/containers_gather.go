@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"mcp-tether/internal/engine"
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // Bounds of what engines are asked.
@@ -51,7 +51,7 @@ func newEngineListing(h *machine, reach Reach) *engineListing {
 		ok  bool
 		err error
 	)
-	if !kernel.InTime(fileTimeout, func() { at, ok, err = engine.Resolve(reach.Engine, os.Getenv) }) {
+	if !proc.InTime(fileTimeout, func() { at, ok, err = engine.Resolve(reach.Engine, os.Getenv) }) {
 		l.err = fmt.Errorf("containers are not looked at: the settings of docker: %w", errNoAnswer)
 		return l
 	}
@@ -90,7 +90,7 @@ func (l *engineListing) add(at engine.Endpoint) *knownEngine {
 // listInTime is list, for an engine whose socket may be on a file system that does not answer.
 func (e *knownEngine) listInTime(ctx context.Context) {
 	asked := knownEngine{Client: e.Client}
-	if kernel.InTime(engineTimeout+time.Second, func() { asked.list(ctx) }) {
+	if proc.InTime(engineTimeout+time.Second, func() { asked.list(ctx) }) {
 		e.Have, e.Err = asked.Have, asked.Err
 		return
 	}

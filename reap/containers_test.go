@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
-	"mcp-tether/internal/testkit"
 )
 
 // noon is when the passes of these tests begin: ten seconds after boot, by the tables of rules_test.go.

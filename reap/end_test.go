@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/stage"
 	"mcp-tether/internal/teardown"
-	"mcp-tether/internal/testkit"
 )
 
 // Nothing that lives is reported as ended, even if package teardown has forgotten it. A client of a container engine

@@ -3,7 +3,7 @@ package reap
 import (
 	"time"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -37,7 +37,7 @@ type Finding struct {
 	// Members are the processes that are ended together, Top among them.
 	Members []proc.ID `json:"members"`
 	// Containers are ended with the members.
-	Containers []describe.Container `json:"containers,omitempty"`
+	Containers []display.Container `json:"containers,omitempty"`
 	// Count is the number of servers of a surplus.
 	Count int `json:"count,omitempty"`
 	// UID is the only user whose processes may be touched.
@@ -137,7 +137,7 @@ func (f *Finding) describe(h *machine) {
 			return
 		}
 	}
-	f.User = describe.User(f.UID)
+	f.User = display.User(f.UID)
 	if !f.Top.Zero() && h.Since > f.Top.Start {
 		f.AgeSeconds = int64((h.Since - f.Top.Start) / proc.TicksPerSecond)
 	}

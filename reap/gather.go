@@ -12,7 +12,6 @@ import (
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/evidence"
-	"mcp-tether/internal/kernel"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
@@ -146,7 +145,7 @@ func (h *machine) readSessions(xdgRuntime string) {
 		unread []string
 		all    bool
 	)
-	if kernel.InTime(fileTimeout, func() { found, unread, all = sessions(h, xdgRuntime) }) {
+	if proc.InTime(fileTimeout, func() { found, unread, all = sessions(h, xdgRuntime) }) {
 		h.Sessions, h.Unknown, h.Blind = found, append(h.Unknown, unread...), !all
 	} else {
 		h.Blind = true

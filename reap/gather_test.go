@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/testkit"
 )
 
 func TestGather(t *testing.T) {

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/teardown"
-	"mcp-tether/internal/testkit"
 )
 
 var modelRound = flag.Uint64("model.round", 0, "play this round only")

@@ -9,8 +9,8 @@ import (
 	"sort"
 	"time"
 
-	"mcp-tether/internal/describe"
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/display"
+	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
 )
@@ -61,7 +61,7 @@ var errMayOverlap = errors.New("passes may overlap: the directory for the lock d
 // the report holds what was found all the same.
 func Pass(o Options) (Report, error) {
 	deadline := time.Now().Add(cmp.Or(o.Timeout, o.Dwell+time.Hour))
-	r := Report{Version: describe.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: o.Warnings, Incomplete: o.Incomplete}
+	r := Report{Version: display.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: o.Warnings, Incomplete: o.Incomplete}
 	warn := func(err error) { r.Warnings = append(r.Warnings, err.Error()) }
 	if o.Kill {
 		unlock, err := o.onlyPass(warn)
@@ -149,7 +149,7 @@ func (h *machine) tidySockets(runtime string, warn func(error)) {
 			warn(err)
 		}
 	}
-	kernel.InTime(fileTimeout, func() { // a home directory may never answer
+	proc.InTime(fileTimeout, func() { // a home directory may never answer
 		if state, err := session.FindState(os.Getuid(), os.Getenv("XDG_STATE_HOME"), os.Getenv("HOME")); err == nil {
 			_ = state.RemoveDeadSockets(isUsed)
 			state.Close()
@@ -166,7 +166,7 @@ func (o *Options) onlyPass(warn func(error)) (unlock func(), busy error) {
 		lease *session.Lease
 		err   error
 	)
-	if !kernel.InTime(fileTimeout, func() { lease, err = takePassLock(o.Runtime) }) {
+	if !proc.InTime(fileTimeout, func() { lease, err = takePassLock(o.Runtime) }) {
 		warn(errMayOverlap)
 		return func() {}, nil
 	}

@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"mcp-tether/internal/describe"
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/display"
+	"mcp-tether/internal/proc"
 )
 
 // Looked is how much a pass has read: it is no news that nothing was found where there was nothing.
@@ -62,7 +62,7 @@ func (r Report) JSON(w io.Writer) error {
 		findings[i] = f
 	}
 	r.Findings, r.Warnings = findings, list(r.Warnings)
-	return describe.JSON(w, r)
+	return display.JSON(w, r)
 }
 
 // list gives a list that is not nil: [] in JSON instead of null.
@@ -76,22 +76,22 @@ func (r Report) Text(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "CLASS\tPID\tPROCS\tAGE\tMEMORY\tUSER\tGATEWAY\tRESULT\tCOMMAND")
 	for _, f := range r.Findings {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Class, describe.Number(f.Top.PID), len(f.Members), describe.Age(f.AgeSeconds),
-			describe.Size(f.MemoryBytes), describe.Text(f.User), f.Gateway.text(), f.Result, describe.Command(f.Command))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Class, display.Number(f.Top.PID), len(f.Members), display.Age(f.AgeSeconds),
+			display.Size(f.MemoryBytes), display.Text(f.User), f.Gateway.text(), f.Result, display.Command(f.Command))
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintf(w, "\n%s %s: %s\n", f.Class, describe.Text(f.subject()), describe.Text(strings.Join(f.Evidence, "; ")))
+		fmt.Fprintf(w, "\n%s %s: %s\n", f.Class, display.Text(f.subject()), display.Text(strings.Join(f.Evidence, "; ")))
 		for _, c := range f.Containers {
-			fmt.Fprintf(w, "  %s: %s\n", describe.Text(c.Title()), describe.Text(c.Result))
+			fmt.Fprintf(w, "  %s: %s\n", display.Text(c.Title()), display.Text(c.Result))
 		}
 		for _, s := range f.Survivors {
-			fmt.Fprintf(w, "  still there: %s\n", describe.Text(s))
+			fmt.Fprintf(w, "  still there: %s\n", display.Text(s))
 		}
 		if f.Advice != "" {
-			fmt.Fprintf(w, "  %s\n", describe.Text(f.Advice))
+			fmt.Fprintf(w, "  %s\n", display.Text(f.Advice))
 		}
 	}
 	return r.hint(w)
@@ -136,7 +136,7 @@ func (f Finding) subject() string {
 
 // text is the gateway for people: "4711 (dead)".
 func (g gateway) text() string {
-	state := describe.Text(g.State)
+	state := display.Text(g.State)
 	if g.PID == 0 {
 		return state
 	}
@@ -170,7 +170,7 @@ func (r Report) Metrics(file string) error {
 		"# TYPE mcp_tether_incomplete gauge\nmcp_tether_incomplete %d\n", len(r.Incomplete))
 	fmt.Fprintf(&b, "# HELP mcp_tether_last_pass_seconds Time of the last pass.\n# TYPE mcp_tether_last_pass_seconds gauge\n"+
 		"mcp_tether_last_pass_seconds %d\n", r.Began.Unix())
-	err := kernel.Replace(file, []byte(b.String()), func(f *os.File) error { return f.Chmod(0o644) })
+	err := proc.Replace(file, []byte(b.String()), func(f *os.File) error { return f.Chmod(0o644) })
 	if err != nil {
 		return fmt.Errorf("write metrics %s: %w", file, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/proc"
 )
@@ -18,7 +18,7 @@ const containerID = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789a
 
 func sample() Report {
 	return Report{
-		Version: describe.SchemaVersion, Began: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Warnings: []string{},
+		Version: display.SchemaVersion, Began: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Warnings: []string{},
 		Findings: []Finding{
 			{
 				Class: classRecord, Session: "00112233445566ff", Name: "files", Top: proc.ID{PID: 10, Start: 5}, Members: []proc.ID{{PID: 10, Start: 5}, {PID: 11, Start: 6}},
@@ -37,7 +37,7 @@ func sample() Report {
 			{
 				Class: classContainer, Session: "00112233445566ff", Members: []proc.ID{}, Command: []string{"mcp/x"}, Gateway: gateway{State: "dead"}, Evidence: []string{"its label"},
 				AgeSeconds: 61, Result: "listed",
-				Containers: []describe.Container{
+				Containers: []display.Container{
 					{Engine: "unix:///e", Kind: engine.Container, ID: containerID, Name: "w\x1bb", Image: "mcp/x", State: "running", Result: "listed"},
 					{Engine: "unix:///e", Kind: engine.Network, ID: containerID, Result: "listed"},
 				},

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"mcp-tether/internal/delegate"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/session"
 )
 
@@ -32,11 +32,11 @@ func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
 	for _, id := range spare(h.Sessions) {
 		words = append(words, "--"+SpareFlag+"="+id)
 	}
-	users, limit := others(h), delegate.Limit
+	users, limit := others(h), argv.Limit
 	if o.Kill {
 		limit += o.Dwell + o.Grace.Term + o.Grace.Kill
 	}
-	answers := delegate.Each(users, time.Until(deadline)*(100-reportShare)/100, limit, func(ctx context.Context, uid int) answer {
+	answers := argv.Each(users, time.Until(deadline)*(100-reportShare)/100, limit, func(ctx context.Context, uid int) answer {
 		end, _ := ctx.Deadline()
 		most := max(time.Until(end)-childMargin, childMargin)
 		return ask(ctx, uid, append(slices.Clip(words), "--timeout="+most.String()))
@@ -45,7 +45,7 @@ func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
 		r.take(uid, answers[uid])
 	}
 	if left := len(users) - len(answers); left > 0 {
-		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d users: %v", left, delegate.ErrNoTurn))
+		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d users: %v", left, argv.ErrNoTurn))
 	}
 }
 
@@ -57,9 +57,9 @@ type answer struct {
 
 // ask makes the pass of one user.
 func ask(ctx context.Context, uid int, words []string) (a answer) {
-	out, code, err := delegate.Run(ctx, uid, words)
+	out, code, err := argv.RunAs(ctx, uid, words)
 	// What it has reported before it was killed counts.
-	if unread := delegate.Decode(out, &a.report); err == nil {
+	if unread := argv.Decode(out, &a.report); err == nil {
 		err = unread
 	}
 	if err == nil && code > 1 && len(a.report.Incomplete) == 0 {
@@ -74,7 +74,7 @@ var errNoReport = errors.New("its pass did not report")
 
 // take adds the report of a user's pass.
 func (r *Report) take(uid int, a answer) {
-	name := describe.User(uid)
+	name := display.User(uid)
 	for i := range a.report.Findings {
 		f := &a.report.Findings[i]
 		if !slices.Contains(classes(), f.Class) || !slices.Contains(results(), f.Result) {

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/engine/keeper"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/testkit"
 )
 
 // listening is a session whose tree has an engine that no client has connected to yet, and the listener's number.

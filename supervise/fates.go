@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
@@ -77,7 +77,7 @@ func wordsOfKept(kept []session.Fate) string {
 		return ""
 	}
 	f := &kept[0]
-	words := fmt.Sprintf("kept %d %s (%s)", f.PID, describe.Text(f.Command), describe.Text(strings.TrimPrefix(f.What, session.Kept)))
+	words := fmt.Sprintf("kept %d %s (%s)", f.PID, display.Text(f.Command), display.Text(strings.TrimPrefix(f.What, session.Kept)))
 	if more := len(kept) - 1; more > 0 {
 		words += fmt.Sprintf(" and %d more", more)
 	}

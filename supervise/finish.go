@@ -7,7 +7,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -52,7 +52,7 @@ func (s *Session) logEnd(r remains) {
 		ev = s.log.Error()
 	}
 	if !s.log.Info().Enabled() && s.opts.Log.File == "" && proc.IsTerminal(2) {
-		_, _ = eventlog.Stderr().Write([]byte(r.words))
+		_, _ = display.Stderr().Write([]byte(r.words))
 	}
 	if ev == nil {
 		return

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/teardown"
-	"mcp-tether/internal/testkit"
 )
 
 // leavesDaemon stands for a command of ours that leaves something behind in its own session (setsid(2)), without our environment.

@@ -6,8 +6,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine/keeper"
-	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/teardown"
 )
 
@@ -72,14 +72,14 @@ type Options struct {
 	HasDead func() bool `json:"-"`
 	// History says that the session is written into the history of its user when it is over.
 	History bool
-	Log     eventlog.Options
+	Log     display.Options
 }
 
 // Defaults are the options without any flag.
 func Defaults() Options {
 	return Options{
 		EOFGrace: 12 * time.Second, TermGrace: 10 * time.Second, GoneGrace: 3 * time.Second, KillTimeout: 5 * time.Second,
-		Cgroup: CgroupAuto, Containers: ContainersAuto, Log: eventlog.Options{Level: zerolog.WarnLevel},
+		Cgroup: CgroupAuto, Containers: ContainersAuto, Log: display.Options{Level: zerolog.WarnLevel},
 	}
 }
 

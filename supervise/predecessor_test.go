@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/testkit"
 )
 
 // A supervisor that was killed while it was traced is a zombie, and its anchor ends the session. The next session of

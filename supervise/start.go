@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
@@ -150,11 +150,11 @@ const margin = 5 * time.Second
 // openLog opens the log, or else logs to standard error from then on.
 func (c *common) openLog() {
 	var err error
-	if c.log, err = eventlog.Open(c.opts.Log, c.hand.id, c.opts.Name); err == nil {
+	if c.log, err = display.Open(c.opts.Log, c.hand.id, c.opts.Name); err == nil {
 		return
 	}
 	c.opts.Log.File = ""
-	c.log, _ = eventlog.Open(c.opts.Log, c.hand.id, c.opts.Name) // Standard error cannot fail.
+	c.log, _ = display.Open(c.opts.Log, c.hand.id, c.opts.Name) // Standard error cannot fail.
 	c.log.Warn().Err(err).Msg("log goes to standard error")
 }
 

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/testkit"
 )
 
 func TestMain(m *testing.M) {

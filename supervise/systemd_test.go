@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A command that says much, closes its output and then hangs holds up no start.

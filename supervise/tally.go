@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/teardown"
 )
 
@@ -39,7 +39,7 @@ func (t *tally) add(sent []teardown.Sent, server int) {
 		if t.signalled[x.To.PID] = killed || x.Sig == unix.SIGKILL; !killed && x.Sig == unix.SIGKILL && len(t.killed) < maxFates {
 			t.killed = append(t.killed, x.To.PID)
 		}
-		if name := describe.Text(x.To.Comm); !known && x.To.PID != server && len(t.names) < maxNames && !slices.Contains(t.names, name) {
+		if name := display.Text(x.To.Comm); !known && x.To.PID != server && len(t.names) < maxNames && !slices.Contains(t.names, name) {
 			t.names = append(t.names, name)
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"os/exec"
 	"testing"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/teardown"
-	"mcp-tether/internal/testkit"
 )
 
 // startChild starts a child that lives as long as the test.

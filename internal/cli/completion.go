@@ -11,7 +11,7 @@ import (
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/live"
 	"mcp-tether/internal/session"
 )
@@ -165,7 +165,7 @@ func candidates(a *cli.App, words []string) (all []string) {
 	case "history":
 		past, _, _ := pastSessions()
 		for i := range past {
-			all = append(all, past[i].ID+"\t"+describe.Command(past[i].Args))
+			all = append(all, past[i].ID+"\t"+display.Command(past[i].Args))
 		}
 		return all
 	case "completion":
@@ -200,7 +200,7 @@ func ofConfigurations() (all []string) {
 		if d, err := clients.OpenDocument(p); err == nil {
 			plan, _ := d.Plan(clients.Options{Unwrap: true}, func(string) bool { return true })
 			for _, c := range plan.Changes {
-				all = append(all, describe.Text(c.Name)+"\t"+p.Client.Title)
+				all = append(all, display.Text(c.Name)+"\t"+p.Client.Title)
 			}
 		}
 	}
@@ -214,7 +214,7 @@ func ofSessions(say func(live.Session) string) (all []string) {
 	living, _, _ := livingSessions(dirs, left, func([]live.Session) {})
 	for _, l := range living {
 		word, about, _ := strings.Cut(say(l), "\t")
-		if one := describe.Text(word) + "\t" + describe.Text(about); word != "" && !slices.Contains(all, one) {
+		if one := display.Text(word) + "\t" + display.Text(about); word != "" && !slices.Contains(all, one) {
 			all = append(all, one)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A name with blanks or with a star is one word for bash, and is expanded by nobody.

@@ -9,9 +9,7 @@ import (
 	"runtime"
 
 	"mcp-tether/internal/argv"
-	"mcp-tether/internal/delegate"
-	"mcp-tether/internal/describe"
-	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/front"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/share"
@@ -44,7 +42,7 @@ func Main(args []string) int {
 func play(args []string) int {
 	if own, uid, ok, err := argv.SplitDelegatedArgs(args); ok {
 		if err == nil {
-			err = delegate.Become(uid)
+			err = argv.Become(uid)
 		}
 		if err != nil {
 			return report(exitUnread, err)
@@ -142,7 +140,7 @@ var errTerminal = errors.New("--share, --lazy, --hibernate, --on-crash, --restar
 // report prints an error, if there is one, and returns the exit code.
 func report(code int, err error) int {
 	if err != nil {
-		fmt.Fprintln(eventlog.Stderr(), "mcp-tether:", describe.Error(err))
+		fmt.Fprintln(display.Stderr(), "mcp-tether:", display.Error(err))
 	}
 	return code
 }

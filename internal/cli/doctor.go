@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mcp-tether/internal/clients"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/doctor"
 	"mcp-tether/internal/engine"
 	"mcp-tether/reap"
@@ -92,7 +92,7 @@ func leaking(r reap.Report, err error) []doctor.Check {
 		case "suspect", "surplus":
 			c.State, c.Cure = doctor.Warn, f.Advice
 		}
-		c.Found = fmt.Sprintf("%s: %s: %d processes, %s", f.Class, describe.Command(f.Command), len(f.Members), strings.Join(f.Evidence, "; "))
+		c.Found = fmt.Sprintf("%s: %s: %d processes, %s", f.Class, display.Command(f.Command), len(f.Members), strings.Join(f.Evidence, "; "))
 		all = append(all, c)
 	}
 	for _, w := range r.Incomplete {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"mcp-tether/internal/argv"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/session"
 )
 
@@ -81,13 +81,13 @@ func history(c *cli.Context) error {
 	}
 	switch {
 	case c.Bool("json"):
-		err = describe.JSON(os.Stdout, struct {
+		err = display.JSON(os.Stdout, struct {
 			Version  int             `json:"version"`
 			Sessions []*session.Past `json:"sessions"`
 			Unread   int             `json:"unread_lines,omitempty"`
-		}{describe.SchemaVersion, append([]*session.Past{}, all...), unread}) // [] instead of null
+		}{display.SchemaVersion, append([]*session.Past{}, all...), unread}) // [] instead of null
 	case len(all) == 0 && text != "":
-		fmt.Fprintln(os.Stderr, "no session that is over says", describe.Text(text))
+		fmt.Fprintln(os.Stderr, "no session that is over says", display.Text(text))
 	case id != "":
 		err = showPast(all[0])
 	case len(all) == 0:
@@ -124,24 +124,24 @@ const pastColumns = "SESSION\tNAME\tGATEWAY\tSTARTED\tLASTED\tWHY\tEXIT\tENDED\t
 
 // pastRow are the columns of a session.
 func pastRow(p *session.Past) string {
-	ended, peak := describe.Number(p.Ended), "-"
+	ended, peak := display.Number(p.Ended), "-"
 	if p.Killed > 0 {
 		ended += fmt.Sprintf(", %d by SIGKILL", p.Killed)
 	}
 	if p.PeakBytes > 0 {
-		peak = describe.Size(p.PeakBytes)
+		peak = display.Size(p.PeakBytes)
 	}
 	exit := "-"
 	if p.Exit >= 0 {
 		exit = fmt.Sprint(p.Exit)
 	}
-	return fmt.Sprintf("%s\t%s\t%d %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", p.ID, orDash(p.Name), p.Gateway.PID, describe.Text(p.GatewayComm),
-		p.Started.Local().Format("Jan 02 15:04"), describe.Age(int64(p.Seconds)), why(p), exit, ended, describe.Number(len(p.Left)), peak, describe.Command(p.Args))
+	return fmt.Sprintf("%s\t%s\t%d %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", p.ID, orDash(p.Name), p.Gateway.PID, display.Text(p.GatewayComm),
+		p.Started.Local().Format("Jan 02 15:04"), display.Age(int64(p.Seconds)), why(p), exit, ended, display.Number(len(p.Left)), peak, display.Command(p.Args))
 }
 
 // fateRow says what became of a process, below its session.
 func fateRow(f *session.Fate) string {
-	return fmt.Sprintf("%s\t%s  %d  %s", strings.Repeat("\t", strings.Count(pastColumns, "\t")-1), describe.Text(f.What), f.PID, describe.Text(f.Command))
+	return fmt.Sprintf("%s\t%s  %d  %s", strings.Repeat("\t", strings.Count(pastColumns, "\t")-1), display.Text(f.What), f.PID, display.Text(f.Command))
 }
 
 // listPast lists the sessions, and with a text those of their processes of which it is said.
@@ -165,7 +165,7 @@ func listPast(all []*session.Past, text string) error {
 			}
 		}
 	}
-	return describe.Table(os.Stdout, rows, width, func(column int) bool { return column == 8 && !left })
+	return display.Table(os.Stdout, rows, width, func(column int) bool { return column == 8 && !left })
 }
 
 // showPast shows all of one session, a line for each column.
@@ -175,27 +175,27 @@ func showPast(p *session.Past) error {
 	for i, column := range strings.Split(pastColumns, "\t") {
 		rows = append(rows, column+"\t"+cells[i])
 	}
-	rows = append(rows, "NAMES\t"+orDash(strings.Join(p.Names, ", ")), "KEPT\t"+describe.Number(p.Kept), "CONTAINERS\t"+describe.Number(p.Containers))
+	rows = append(rows, "NAMES\t"+orDash(strings.Join(p.Names, ", ")), "KEPT\t"+display.Number(p.Kept), "CONTAINERS\t"+display.Number(p.Containers))
 	for _, f := range p.Processes {
-		rows = append(rows, fmt.Sprintf("PROCESS\t%s: %d %s", describe.Text(f.What), f.PID, describe.Text(f.Command)))
+		rows = append(rows, fmt.Sprintf("PROCESS\t%s: %d %s", display.Text(f.What), f.PID, display.Text(f.Command)))
 	}
 	for _, left := range p.Left {
-		rows = append(rows, "LEFT\t"+describe.Text(left))
+		rows = append(rows, "LEFT\t"+display.Text(left))
 	}
 	for _, line := range p.Stderr {
-		rows = append(rows, "STDERR\t"+describe.Text(line))
+		rows = append(rows, "STDERR\t"+display.Text(line))
 	}
 	for _, s := range p.Starts {
 		rows = append(rows, "START\t"+strings.ReplaceAll(pastRow(s), "\t", "  "))
 	}
-	return describe.Table(os.Stdout, rows, 0, func(int) bool { return false })
+	return display.Table(os.Stdout, rows, 0, func(int) bool { return false })
 }
 
 func orDash(text string) string {
 	if text == "" {
 		return "-"
 	}
-	return describe.Text(text)
+	return display.Text(text)
 }
 
 // why is the cause of the end, with what a front has done before. Where the front has not ended, it is that of its last start.
@@ -219,5 +219,5 @@ func why(s *session.Past) string {
 	if s.Restarts > 0 {
 		out += fmt.Sprint(", restarted ", s.Restarts)
 	}
-	return describe.Text(out)
+	return display.Text(out)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/live"
 	"mcp-tether/internal/session"
 )
@@ -36,7 +36,7 @@ func pick(c *cli.Context, command string, delegated bool) (p picked, err error) 
 	}
 	p.all = all
 	for _, w := range incomplete {
-		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
+		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", display.Text(w))
 	}
 	if p.incomplete = len(incomplete) > 0; !delegated {
 		p.sessions, err = p.sel.Select(all)

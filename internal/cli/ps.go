@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"mcp-tether/internal/argv"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/live"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -92,7 +92,7 @@ func list(c *cli.Context) (incomplete bool, err error) {
 	switch {
 	case c.Bool("quiet"):
 		for i := range all {
-			fmt.Fprintln(os.Stdout, describe.Text(all[i].ID))
+			fmt.Fprintln(os.Stdout, display.Text(all[i].ID))
 		}
 	case c.Bool("json"):
 		for i := range all {
@@ -103,7 +103,7 @@ func list(c *cli.Context) (incomplete bool, err error) {
 		err = live.JSON(os.Stdout, all, unread)
 	case c.NArg() > 0:
 		for i := range all { // of several users, if one has written down another's id
-			err = errors.Join(err, describe.Table(os.Stdout, all[i].Full(), 0, func(int) bool { return false }))
+			err = errors.Join(err, display.Table(os.Stdout, all[i].Full(), 0, func(int) bool { return false }))
 		}
 	case len(all)+len(unread) == 0:
 		fmt.Fprintln(os.Stderr, "no living sessions")
@@ -137,11 +137,11 @@ func shownSessions() (all []live.Session, unread, missing []string, err error) {
 	defer session.CloseAll(dirs)
 	all, unread, err = livingSessions(dirs, left, live.AddContainers)
 	for _, u := range unread {
-		missing = append(missing, describe.Text(u))
+		missing = append(missing, display.Text(u))
 	}
 	for _, l := range all {
 		if l.Unknown != "" {
-			missing = append(missing, describe.Text("session "+l.ID+": "+l.Unknown))
+			missing = append(missing, display.Text("session "+l.ID+": "+l.Unknown))
 		}
 	}
 	return all, unread, missing, err

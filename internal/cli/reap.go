@@ -14,9 +14,8 @@ import (
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine"
-	"mcp-tether/internal/kernel"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
@@ -110,7 +109,7 @@ func reapCommand(delegated bool) *cli.Command {
 func forget(id string) error {
 	err := reap.Forget(runtimeDir(), id)
 	if errors.Is(err, reap.ErrNoRecord) && os.Getuid() == 0 {
-		err = fmt.Errorf("%w of root (for another user's: sudo -u USER mcp-tether reap --forget %s)", err, describe.Text(id))
+		err = fmt.Errorf("%w of root (for another user's: sudo -u USER mcp-tether reap --forget %s)", err, display.Text(id))
 	}
 	return err
 }
@@ -199,7 +198,7 @@ func configured(o *reap.Options, names []string) ([]clients.File, error) {
 		failed   error
 	)
 	warn := func(err error) { warnings = append(warnings, err.Error()) }
-	if !kernel.InTime(configTime, func() {
+	if !proc.InTime(configTime, func() {
 		if len(names) == 0 {
 			found = clients.Known(clients.Homes(), warn)
 		}
@@ -253,18 +252,18 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 	}
 	var err error
 	for _, w := range r.Incomplete {
-		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
+		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", display.Text(w))
 	}
 	switch {
 	case c.Bool("json"):
 		err = r.JSON(os.Stdout)
 	case c.Bool("quiet"):
 		for _, s := range r.Survivors() {
-			fmt.Fprintln(os.Stderr, "mcp-tether: survived:", describe.Text(s))
+			fmt.Fprintln(os.Stderr, "mcp-tether: survived:", display.Text(s))
 		}
 	default:
 		for _, w := range r.Warnings {
-			fmt.Fprintln(os.Stderr, "mcp-tether: warning:", describe.Text(w))
+			fmt.Fprintln(os.Stderr, "mcp-tether: warning:", display.Text(w))
 		}
 		err = r.Text(os.Stdout)
 		if len(r.Findings) == 0 && term.IsTerminal(int(os.Stderr.Fd())) {

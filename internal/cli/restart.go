@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mcp-tether/internal/argv"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/live"
 )
 
@@ -60,20 +60,20 @@ func restart(c *cli.Context) error {
 
 func reportRestarted(asJSON bool, restarted []live.Restarted) error {
 	if asJSON {
-		err := describe.JSON(os.Stdout, struct {
+		err := display.JSON(os.Stdout, struct {
 			Version   int              `json:"version"`
 			Restarted []live.Restarted `json:"restarted"`
-		}{describe.SchemaVersion, restarted})
+		}{display.SchemaVersion, restarted})
 		if err != nil {
 			return err
 		}
 	}
 	var failed []error
 	for _, r := range restarted {
-		said := strings.TrimSpace(describe.Text("restarted " + r.ID + " " + r.Name))
+		said := strings.TrimSpace(display.Text("restarted " + r.ID + " " + r.Name))
 		switch {
 		case !r.Restarted:
-			failed = append(failed, fmt.Errorf("session %s: %s", describe.Text(r.ID), describe.Text(r.Error)))
+			failed = append(failed, fmt.Errorf("session %s: %s", display.Text(r.ID), display.Text(r.Error)))
 		case asJSON:
 		case r.Next:
 			fmt.Fprintln(os.Stdout, said+": the next message starts the server")

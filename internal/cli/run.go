@@ -13,7 +13,7 @@ import (
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/argv"
-	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/front"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -124,7 +124,7 @@ func (s *settings) read(c *cli.Context) error {
 	o.Keep, o.Cgroup = patterns(c.StringSlice("keep")), supervise.Cgroup(c.String("cgroup"))
 	o.Containers, o.Engine = supervise.Containers(c.String("containers")), c.String("engine")
 	o.HasDead, o.History = func() bool { return reap.HasDead(runtimeDir()) }, !c.Bool("no-history")
-	o.Log = eventlog.Options{File: c.String("log-file"), JSON: c.String("log-format") == "json"}
+	o.Log = display.Options{File: c.String("log-file"), JSON: c.String("log-format") == "json"}
 	o.Log.Level, _ = zerolog.ParseLevel(c.String("log-level"))
 	var err error
 	if o.Limiting, err = limiting(c); err != nil {

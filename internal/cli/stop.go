@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mcp-tether/internal/argv"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/live"
 )
 
@@ -62,10 +62,10 @@ func stop(c *cli.Context, delegated bool) error {
 
 func reportStopped(asJSON bool, stopped []live.Stopped) error {
 	if asJSON {
-		err := describe.JSON(os.Stdout, struct {
+		err := display.JSON(os.Stdout, struct {
 			Version int            `json:"version"`
 			Stopped []live.Stopped `json:"stopped"`
-		}{describe.SchemaVersion, stopped})
+		}{display.SchemaVersion, stopped})
 		if err != nil {
 			return err
 		}
@@ -74,9 +74,9 @@ func reportStopped(asJSON bool, stopped []live.Stopped) error {
 	for _, s := range stopped {
 		switch {
 		case !s.Ended:
-			failed = append(failed, fmt.Errorf("session %s: %s", describe.Text(s.ID), describe.Text(s.Error)))
+			failed = append(failed, fmt.Errorf("session %s: %s", display.Text(s.ID), display.Text(s.Error)))
 		case !asJSON:
-			fmt.Fprintln(os.Stdout, strings.TrimSpace(describe.Text("ended "+s.ID+" "+s.Name)))
+			fmt.Fprintln(os.Stdout, strings.TrimSpace(display.Text("ended "+s.ID+" "+s.Name)))
 		}
 	}
 	if len(failed) > 0 {

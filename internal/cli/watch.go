@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/live"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -164,7 +164,7 @@ func (w *watcher) stop(l *live.Session) {
 	all, _, err := livingSessions(dirs, left, func([]live.Session) {})
 	said := "no more there: " + label(l)
 	if err != nil {
-		said = describe.Error(err)
+		said = display.Error(err)
 	}
 	for i := range all {
 		if all[i].ID != l.ID || all[i].UID != l.UID {
@@ -172,7 +172,7 @@ func (w *watcher) stop(l *live.Session) {
 		}
 		said = "ended " + label(l)
 		if stopped := live.StopAs(all[i:i+1], os.Getuid(), stopTimeout); !stopped[0].Ended {
-			said = label(l) + ": " + describe.Text(stopped[0].Error)
+			said = label(l) + ": " + display.Text(stopped[0].Error)
 		}
 	}
 	w.do <- func() { w.said = said }
@@ -183,7 +183,7 @@ func (w *watcher) stop(l *live.Session) {
 }
 
 // label names a session on the screen.
-func label(l *live.Session) string { return strings.TrimSpace(describe.Text(l.ID + " " + l.Name)) }
+func label(l *live.Session) string { return strings.TrimSpace(display.Text(l.ID + " " + l.Name)) }
 
 // draw shows everything in one write, over what is there: an empty screen in between would flicker.
 func (w *watcher) draw() {

@@ -15,7 +15,7 @@ import (
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 )
 
 const wrapHelp = `Puts "mcp-tether run --name NAME --" in front of the commands of stdio
@@ -174,7 +174,7 @@ func rewrite(c *cli.Context, o clients.Options) error {
 	}
 	answer := conclude(c, all, o.Unwrap, dry)
 	if c.Bool("json") {
-		if err := describe.JSON(os.Stdout, wrapReportOf(all)); err != nil {
+		if err := display.JSON(os.Stdout, wrapReportOf(all)); err != nil {
 			return err
 		}
 	} else if len(all) == 0 && missing == nil {
@@ -182,7 +182,7 @@ func rewrite(c *cli.Context, o clients.Options) error {
 	}
 	for _, j := range all {
 		if j.err != nil {
-			missing = errors.Join(missing, fmt.Errorf("%s: %s", describe.Text(j.Path), describe.Error(j.err)))
+			missing = errors.Join(missing, fmt.Errorf("%s: %s", display.Text(j.Path), display.Error(j.err)))
 		}
 	}
 	if missing != nil {
@@ -272,7 +272,7 @@ func (j *job) edited() (n int) {
 }
 
 func (j *job) question(n int, unwrap bool) string {
-	verb, of := "Wrap", describe.Text(j.Path)
+	verb, of := "Wrap", display.Text(j.Path)
 	if unwrap {
 		verb = "Unwrap"
 	}
@@ -290,9 +290,9 @@ func (j *job) replace(unwrap, quiet bool) {
 	if j.changed = j.err == nil; !j.changed || quiet {
 		return
 	}
-	switch fmt.Fprint(os.Stdout, "changed ", describe.Text(j.Path)); {
+	switch fmt.Fprint(os.Stdout, "changed ", display.Text(j.Path)); {
 	case j.backup != "":
-		fmt.Fprint(os.Stdout, "; the text before the first wrap is in ", describe.Text(j.backup))
+		fmt.Fprint(os.Stdout, "; the text before the first wrap is in ", display.Text(j.backup))
 	case keep:
 		fmt.Fprint(os.Stdout, "; no copy was kept: it is in a git work tree, or the copy's name is that of a file of yours")
 	}
@@ -425,24 +425,24 @@ func (j *job) show(w io.Writer, unwrap, check bool) {
 		return
 	}
 	on := coloured(w)
-	title := describe.Text(j.Path)
+	title := display.Text(j.Path)
 	if j.Client.Title != "" {
 		title += " (" + j.Client.Title + ")"
 	}
 	fmt.Fprintln(w, paint(on, bold, title))
 	for _, name := range j.plan.Remote {
 		if !unwrap {
-			fmt.Fprintf(w, "  %s: reached by network, nothing to wrap\n", describe.Text(name))
+			fmt.Fprintf(w, "  %s: reached by network, nothing to wrap\n", display.Text(name))
 		}
 	}
 	for _, name := range j.plan.Unread {
-		fmt.Fprintf(w, "  %s: left alone: %s\n", describe.Text(name), notSaid)
+		fmt.Fprintf(w, "  %s: left alone: %s\n", display.Text(name), notSaid)
 	}
 	if len(j.plan.Changes)+len(j.plan.Remote)+len(j.plan.Unread) == 0 && !check {
 		fmt.Fprintln(w, "  "+errNoServers.Error())
 	}
 	for i := range j.plan.Changes {
-		fmt.Fprintf(w, "  %s: %s\n", describe.Text(j.plan.Changes[i].Name), state(&j.plan.Changes[i], unwrap, check))
+		fmt.Fprintf(w, "  %s: %s\n", display.Text(j.plan.Changes[i].Name), state(&j.plan.Changes[i], unwrap, check))
 	}
 	for _, h := range j.plan.Hunks {
 		if check {
@@ -462,7 +462,7 @@ func (j *job) show(w io.Writer, unwrap, check bool) {
 func state(ch *clients.Change, unwrap, check bool) string {
 	switch {
 	case ch.Err != nil:
-		return "left alone: " + describe.Error(ch.Err)
+		return "left alone: " + display.Error(ch.Err)
 	case ch.Edited && !check && unwrap:
 		return "to be unwrapped"
 	case ch.Edited && !check && ch.Wrapped:
@@ -492,9 +492,9 @@ func excerpt(line string, others []string) string {
 	return "..." + tabbed(line[from:min(len(line), from+maxShown)]) + "..."
 }
 
-// tabbed is describe.Text for lines of files, where tabs indent.
+// tabbed is display.Text for lines of files, where tabs indent.
 func tabbed(line string) string {
-	return describe.Text(strings.ReplaceAll(line, "\t", "    "))
+	return display.Text(strings.ReplaceAll(line, "\t", "    "))
 }
 
 // The JSON form.
@@ -521,7 +521,7 @@ type wrapServer struct {
 }
 
 func wrapReportOf(all []*job) wrapReport {
-	out := wrapReport{Version: describe.SchemaVersion, Files: []wrapFile{}}
+	out := wrapReport{Version: display.SchemaVersion, Files: []wrapFile{}}
 	for _, r := range all {
 		f := wrapFile{Path: r.Path, Client: r.Client.Name, Backup: r.backup, Changed: r.changed, Servers: []wrapServer{}}
 		if r.err != nil {

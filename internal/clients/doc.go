@@ -8,6 +8,7 @@
 //	known.go       the known clients, and where their files are
 //	file.go        reading a file for the servers that it configures
 //	entry.go       where a server's entry stands in a text, and entry_toml.go for TOML
+//	json_tree.go   where each value of JSON and JSON5 stands, so that a change leaves every other byte alone
 //	wrap.go        putting mcp-tether in front of a server, and taking it away
 //	lists.go       what an organisation allows and denies
 //	document.go    a file that may be changed

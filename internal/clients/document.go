@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // backupSuffix is added to a file's name for the text before the first wrap.
@@ -128,7 +128,7 @@ func (d Document) Replace(text []byte, keep bool) (backup string, err error) {
 			return "", fmt.Errorf("keep the text before: %w", err)
 		}
 	}
-	err = kernel.Replace(d.Path, text, func(f *os.File) error {
+	err = proc.Replace(d.Path, text, func(f *os.File) error {
 		if err := d.likeThis(f, d.stat.Mode().Perm()); err != nil {
 			return err
 		}

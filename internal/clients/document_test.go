@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 func written(t *testing.T, text string, mode fs.FileMode) string {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-
-	"mcp-tether/internal/jsonedit"
 )
 
 // entry is where the entry of one server stands in a configuration's text.
@@ -85,12 +83,12 @@ func entries(text []byte, format Format) (found []entry, o others, err error) {
 	case foreign:
 		return nil, o, ErrByHand
 	}
-	root, err := jsonedit.Parse(text)
+	root, err := Parse(text)
 	if err != nil {
 		return nil, o, err
 	}
-	if root.Kind != jsonedit.Object {
-		return nil, o, jsonedit.ErrNotObject
+	if root.Kind != Object {
+		return nil, o, ErrNotObject
 	}
 	j := jsonReader{text: text}
 	j.walk(&root, nil, false)
@@ -110,10 +108,10 @@ func entries(text []byte, format Format) (found []entry, o others, err error) {
 }
 
 // isBareTable reports whether a document is a table of servers itself, as of some plugins: each of its members is a server.
-func isBareTable(root *jsonedit.Node) bool {
-	return !slices.ContainsFunc(root.Members, func(m jsonedit.Member) bool {
-		return !slices.ContainsFunc(m.Value.Members, func(m jsonedit.Member) bool {
-			return (m.Name == "command" || isURL(m.Name)) && m.Value.Kind == jsonedit.String
+func isBareTable(root *Node) bool {
+	return !slices.ContainsFunc(root.Members, func(m Member) bool {
+		return !slices.ContainsFunc(m.Value.Members, func(m Member) bool {
+			return (m.Name == "command" || isURL(m.Name)) && m.Value.Kind == String
 		})
 	})
 }
@@ -126,7 +124,7 @@ type jsonReader struct {
 }
 
 // walk searches for entries below keys. double says that one of the keys is there twice, so that readers may not see n.
-func (j *jsonReader) walk(n *jsonedit.Node, keys []string, double bool) {
+func (j *jsonReader) walk(n *Node, keys []string, double bool) {
 	count := map[string]int{}
 	for i := range n.Members {
 		count[n.Members[i].Name]++
@@ -139,7 +137,7 @@ func (j *jsonReader) walk(n *jsonedit.Node, keys []string, double bool) {
 		case isTable(keys) && !(open && isSettings(&m.Value)) && j.entry(&m.Value, below, double):
 		case isTable(keys) && !open:
 			j.unread = append(j.unread, m.Name)
-		case m.Value.Kind == jsonedit.Object && len(below) < maxNesting:
+		case m.Value.Kind == Object && len(below) < maxNesting:
 			j.walk(&m.Value, below, double)
 		}
 	}
@@ -147,9 +145,9 @@ func (j *jsonReader) walk(n *jsonedit.Node, keys []string, double bool) {
 
 // isSettings reports whether an object in a table that holds more than servers is none: what it calls command or url is an object, as
 // where servers have these names.
-func isSettings(n *jsonedit.Node) bool {
-	return slices.ContainsFunc(n.Members, func(m jsonedit.Member) bool {
-		return (m.Name == "command" || isURL(m.Name)) && m.Value.Kind == jsonedit.Object
+func isSettings(n *Node) bool {
+	return slices.ContainsFunc(n.Members, func(m Member) bool {
+		return (m.Name == "command" || isURL(m.Name)) && m.Value.Kind == Object
 	})
 }
 
@@ -157,9 +155,9 @@ func isSettings(n *jsonedit.Node) bool {
 func isURL(name string) bool { return name == "url" || name == "httpUrl" || name == "serverUrl" }
 
 // entry reads the members of one server. It reports whether n is one.
-func (j *jsonReader) entry(n *jsonedit.Node, keys []string, double bool) bool {
+func (j *jsonReader) entry(n *Node, keys []string, double bool) bool {
 	e := entry{keys: keys, name: keys[len(keys)-1]}
-	members := map[string]*jsonedit.Member{}
+	members := map[string]*Member{}
 	remote := false
 	for i := range n.Members {
 		m := &n.Members[i]
@@ -193,8 +191,8 @@ func (j *jsonReader) entry(n *jsonedit.Node, keys []string, double bool) bool {
 	return true
 }
 
-func (e *entry) setCommand(text []byte, m *jsonedit.Member) {
-	if m.Value.Kind != jsonedit.String || m.Value.Text == "" {
+func (e *entry) setCommand(text []byte, m *Member) {
+	if m.Value.Kind != String || m.Value.Text == "" {
 		e.err = errForm
 		return
 	}
@@ -205,14 +203,14 @@ func (e *entry) setCommand(text []byte, m *jsonedit.Member) {
 	e.tail = "," + gapBefore(text, m.Start)
 }
 
-func (e *entry) setArgs(m *jsonedit.Member) {
+func (e *entry) setArgs(m *Member) {
 	e.argsStart, e.list = m.Start, &span{m.Value.Start, m.Value.End}
-	if m.Value.Kind != jsonedit.Array {
+	if m.Value.Kind != Array {
 		e.err = errForm
 		return
 	}
 	for _, item := range m.Value.Items {
-		if item.Kind != jsonedit.String {
+		if item.Kind != String {
 			e.err = errForm
 			continue
 		}

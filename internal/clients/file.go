@@ -14,8 +14,6 @@ import (
 	"syscall"
 
 	"github.com/pelletier/go-toml/v2"
-
-	"mcp-tether/internal/jsonedit"
 )
 
 // projectFile is where Claude Code keeps the servers of one project, relative to the project's directory.
@@ -199,13 +197,13 @@ func parse(text []byte, format Format) (doc map[string]any, err error) {
 	if json.Unmarshal(text, &doc) == nil {
 		return doc, nil
 	}
-	root, err := jsonedit.Parse(text)
+	root, err := Parse(text)
 	if err != nil {
 		return nil, err
 	}
 	doc, object := root.Any().(map[string]any)
 	if !object {
-		return nil, jsonedit.ErrNotObject
+		return nil, ErrNotObject
 	}
 	return doc, nil
 }

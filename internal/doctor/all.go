@@ -3,7 +3,7 @@ package doctor
 import (
 	"time"
 
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // All makes every check but the one for leaks. runtime is as for Machine.
@@ -27,7 +27,7 @@ const limit = 2*engineTimeout + time.Second
 // if that is more than one file.
 func inTime(about, file string, check func() []Check) []Check {
 	var all []Check
-	if kernel.InTime(limit, func() { all = check() }) {
+	if proc.InTime(limit, func() { all = check() }) {
 		return all
 	}
 	if file == "" {

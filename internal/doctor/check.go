@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 )
 
 // State is how well something is.
@@ -52,13 +52,13 @@ func Text(w io.Writer, all []Check, paint func(s State, text string) string) err
 		return err
 	}
 	for _, c := range all {
-		if _, err := fmt.Fprintf(w, "%s  %-9s  %s\n", paint(c.State, fmt.Sprintf("%-4s", c.State)), c.About, describe.Text(c.Found)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %-9s  %s\n", paint(c.State, fmt.Sprintf("%-4s", c.State)), c.About, display.Text(c.Found)); err != nil {
 			return err
 		}
 		if c.Cure == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "      %-9s  -> %s\n", "", describe.Text(c.Cure)); err != nil {
+		if _, err := fmt.Fprintf(w, "      %-9s  -> %s\n", "", display.Text(c.Cure)); err != nil {
 			return err
 		}
 	}
@@ -67,9 +67,9 @@ func Text(w io.Writer, all []Check, paint func(s State, text string) string) err
 
 // JSON prints one object.
 func JSON(w io.Writer, all []Check) error {
-	return describe.JSON(w, struct {
+	return display.JSON(w, struct {
 		Version int     `json:"version"`
 		Verdict string  `json:"verdict"`
 		Checks  []Check `json:"checks"`
-	}{describe.SchemaVersion, Verdict(all), all})
+	}{display.SchemaVersion, Verdict(all), all})
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/e2e/stage"
 	"mcp-tether/internal/engine"
-	"mcp-tether/internal/stage"
 )
 
 func only(t *testing.T, all []Check, about string) Check {

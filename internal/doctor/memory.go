@@ -3,7 +3,7 @@ package doctor
 import (
 	"github.com/shirou/gopsutil/v3/mem"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 )
 
 // scarceDivisor gives the part of the memory, as a divisor, below which the kernel is close to killing processes.
@@ -17,7 +17,7 @@ func memory() Check {
 		return poor(Warn, "memory", "mount -t proc proc on the directory that procfs belongs on", "it is not known how much there is")
 	case m.Available < m.Total/scarceDivisor:
 		return poor(Warn, "memory", "mcp-tether reap shows what leaked; mcp-tether ps shows what living sessions hold",
-			"%s of %s are available", describe.Size(m.Available), describe.Size(m.Total))
+			"%s of %s are available", display.Size(m.Available), display.Size(m.Total))
 	}
-	return good("memory", "%s of %s are available", describe.Size(m.Available), describe.Size(m.Total))
+	return good("memory", "%s of %s are available", display.Size(m.Available), display.Size(m.Total))
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 )
 
 // Count is what a check has counted; all is 0 where it counts nothing.
@@ -58,9 +58,9 @@ func leaks(all []Check) string {
 	case servers > 0 && sum.MemoryBytes == 0: // containers
 		return fmt.Sprintf("leaked servers: %d", servers)
 	case servers == 1:
-		return "1 leaked server holds " + describe.Size(sum.MemoryBytes)
+		return "1 leaked server holds " + display.Size(sum.MemoryBytes)
 	case servers > 1:
-		return fmt.Sprintf("%d leaked servers hold %s", servers, describe.Size(sum.MemoryBytes))
+		return fmt.Sprintf("%d leaked servers hold %s", servers, display.Size(sum.MemoryBytes))
 	case remnants > 0:
 		return "something without a process is left of a session"
 	case open > 0:

@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"mcp-tether/internal/http1"
 )
 
 // The errors that callers tell apart.
@@ -359,13 +357,13 @@ func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
 }
 
 // readFinalHead reads the head of a response, after any interim ones.
-func readFinalHead(br *bufio.Reader) (http1.Response, error) {
+func readFinalHead(br *bufio.Reader) (Response, error) {
 	for {
-		head, err := http1.ReadHead(br)
+		head, err := ReadHead(br)
 		if err != nil {
-			return http1.Response{}, readError(err)
+			return Response{}, readError(err)
 		}
-		r, err := http1.ParseResponse(head)
+		r, err := ParseResponse(head)
 		if err != nil {
 			return r, fmt.Errorf("%w: %w", ErrBadResponse, err)
 		}

@@ -20,8 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/http1"
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // answering returns a client of an engine that gives every request the same answer, and the requests that the engine
@@ -33,7 +32,7 @@ func answering(t *testing.T, answer string) (c Client, requests func() []string)
 		ours, theirs := net.Pipe()
 		go func() {
 			defer theirs.Close()
-			head, err := http1.ReadHead(bufio.NewReader(theirs))
+			head, err := ReadHead(bufio.NewReader(theirs))
 			if err != nil {
 				return
 			}
@@ -158,7 +157,7 @@ func either(ctx context.Context, one, other Client) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	go func() {
 		defer theirs.Close()
-		head, err := http1.ReadHead(bufio.NewReader(theirs))
+		head, err := ReadHead(bufio.NewReader(theirs))
 		if err != nil {
 			return
 		}
@@ -375,7 +374,7 @@ func TestLongestListInLittleMemory(t *testing.T) {
 		}
 		return
 	}
-	status, err := kernel.Read("/proc/self/status", nil)
+	status, err := proc.Read("/proc/self/status", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +407,7 @@ func sends(size int) func(context.Context) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		go func() {
 			defer theirs.Close()
-			if _, err := http1.ReadHead(bufio.NewReader(theirs)); err != nil {
+			if _, err := ReadHead(bufio.NewReader(theirs)); err != nil {
 				return
 			}
 			_, _ = io.WriteString(theirs, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")

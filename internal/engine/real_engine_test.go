@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // engine is a real container engine, named by MCP_TETHER_TEST_ENGINE.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // labelled is a thing that session s has made now.

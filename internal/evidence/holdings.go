@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
 	"mcp-tether/internal/proc"
 )
 
@@ -76,7 +75,7 @@ func harmless(file string) bool {
 
 // file reads how a file is open, and which locks were taken through it (proc_pid_fdinfo(5)).
 func (s *search) file(info, file, name string) (err error) {
-	if s.buf, err = kernel.Read(info, s.buf); err != nil {
+	if s.buf, err = proc.Read(info, s.buf); err != nil {
 		return err
 	}
 	for line := range strings.Lines(string(s.buf)) {

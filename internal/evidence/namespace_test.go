@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }

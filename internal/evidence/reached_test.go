@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // A connection within a tree is no way in, also if one end is IPv4 and the other IPv6 with a mapped address. The kernel

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/testkit"
 )
 
 // everything is what these tests read of all processes.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/testkit"
 )
 
 // reader starts a process that never reads its standard input, and closes our copy of that.

@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
@@ -83,7 +83,7 @@ func Run(o Options) (int, error) {
 	if err != nil {
 		return exitFailure, err
 	}
-	if f.log, err = eventlog.Open(o.Log, f.record.ID, o.Name); err != nil {
+	if f.log, err = display.Open(o.Log, f.record.ID, o.Name); err != nil {
 		return exitFailure, err
 	}
 	if was != nil {

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
-	"mcp-tether/internal/testkit"
 )
 
 // A backend that does not end is reminded, and then its anchor is killed. One that ends in time gets neither signal.

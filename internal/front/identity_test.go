@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // place is a working directory with a home, in which a server can be found.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"mcp-tether/internal/argv"
-	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/share"
 )
 
@@ -43,7 +43,7 @@ type Options struct {
 	Guard, KeepStderr bool
 	// EOFGrace is how long a client that has closed its end is waited for. EndLimit is how long the end of a backend may take.
 	EOFGrace, EndLimit time.Duration
-	Log                eventlog.Options
+	Log                display.Options
 	// History says that the session is written into the history of its user when it is over.
 	History bool
 }

@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
-	"mcp-tether/internal/testkit"
 )
 
 // The phase table and the relay together, without processes. The test plays a client and one server after another. Each

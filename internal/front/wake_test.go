@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/testkit"
 	"mcp-tether/internal/waiting"
 )
 

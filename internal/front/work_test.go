@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/testkit"
 )
 
 // A container that was made since the server was met keeps it awake, whatever has become of it. One from before may be the server.

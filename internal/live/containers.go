@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine"
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // engineDeadline is how long ps waits for the engines.
@@ -52,7 +52,7 @@ func (l *Session) engineKey() string { return l.Engine + "\x00" + strconv.Itoa(l
 // askInTime is ask, for an engine whose socket may be on a file system that does not answer.
 func (e *inventory) askInTime(ctx context.Context) {
 	asked := *e
-	if kernel.InTime(2*engineDeadline, func() { asked.ask(ctx) }) {
+	if proc.InTime(2*engineDeadline, func() { asked.ask(ctx) }) {
 		*e = asked
 	}
 }
@@ -69,14 +69,14 @@ func (e *inventory) ask(ctx context.Context) {
 }
 
 // containers are those that a session made.
-func (e *inventory) containers(l *Session) (out []describe.Container) {
+func (e *inventory) containers(l *Session) (out []display.Container) {
 	id := l.ID
 	if l.behind != "" {
 		id = l.behind
 	}
 	for _, o := range e.have {
 		if o.Kind == engine.Container && o.Labels[engine.LabelSession] == id {
-			out = append(out, describe.Container{Engine: l.Engine, Kind: o.Kind, ID: o.ID, Name: o.Name, Image: o.Image, State: o.State})
+			out = append(out, display.Container{Engine: l.Engine, Kind: o.Kind, ID: o.ID, Name: o.Name, Image: o.Image, State: o.State})
 		}
 	}
 	return out

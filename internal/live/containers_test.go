@@ -4,9 +4,9 @@ import (
 	"os"
 	"testing"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/testkit"
 )
 
 func TestAddContainers(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"mcp-tether/cgroup"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/session"
 )
 
@@ -25,8 +25,8 @@ type Session struct {
 	// GatewayState is "alive", "dead" or "unknown".
 	GatewayState string `json:"gateway_state"`
 	// Containers are those that the session made and that are there, filled in by AddContainers.
-	Containers []describe.Container `json:"containers,omitempty"`
-	Tree       []Process            `json:"tree,omitempty"`
+	Containers []display.Container `json:"containers,omitempty"`
+	Tree       []Process           `json:"tree,omitempty"`
 	// Leaf is what the cgroup uses and may use; nil where it has no limit.
 	Leaf *cgroup.Use `json:"leaf,omitempty"`
 	// Sharing is what the host of a shared server reports; nil for any other.

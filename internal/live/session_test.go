@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode"
 
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/proc"
 )
@@ -81,7 +81,7 @@ func TestText(t *testing.T) {
 	l.State, l.Cause, l.Server, l.Procs, l.MemoryBytes, l.CPUPercent, l.AgeSeconds, l.Args = "ending", "signal", proc.ID{PID: 30, Start: 1}, 2, 3<<20, 1.25, 61, []string{"npx", "x"}
 	l.GatewayState = "dead"
 	l.Tree = []Process{{PID: 30, MemoryBytes: 1 << 20, Command: []string{"npx", "x"}}, {PID: 31, PPID: 30, Depth: 1, MemoryBytes: 2 << 20, Command: []string{"node"}}}
-	l.Containers = []describe.Container{
+	l.Containers = []display.Container{
 		{Kind: engine.Container, ID: strings.Repeat("0123456789abcdef", 4), Name: "w\x1bb", Image: "mcp/x", State: "running"},
 		{Kind: engine.Container, ID: strings.Repeat("ba9876543210", 5), State: "exited"},
 	}

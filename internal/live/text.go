@@ -8,17 +8,17 @@ import (
 	"strings"
 
 	"mcp-tether/internal/clients"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/proc"
 )
 
 // JSON writes the sessions as one object, and says what could not be read.
 func JSON(w io.Writer, all []Session, unread []string) error {
-	return describe.JSON(w, struct {
+	return display.JSON(w, struct {
 		Version    int       `json:"version"`
 		Sessions   []Session `json:"sessions"`
 		Incomplete []string  `json:"incomplete,omitempty"`
-	}{describe.SchemaVersion, append([]Session{}, all...), unread}) // [] instead of null
+	}{display.SchemaVersion, append([]Session{}, all...), unread}) // [] instead of null
 }
 
 // View is how much is shown.
@@ -57,10 +57,10 @@ func (l *Session) Full() (rows []string) {
 		rows = append(rows, column+"\t"+cells[i])
 	}
 	for _, n := range l.Tree {
-		rows = append(rows, fmt.Sprintf("PROCESS\t%s%d %s %s", n.indent(), n.PID, describe.Size(n.MemoryBytes), describe.Command(n.Command)))
+		rows = append(rows, fmt.Sprintf("PROCESS\t%s%d %s %s", n.indent(), n.PID, display.Size(n.MemoryBytes), display.Command(n.Command)))
 	}
 	for _, c := range l.Containers {
-		rows = append(rows, "CONTAINER\t"+describe.Text(c.ShortID()+" "+c.Title()))
+		rows = append(rows, "CONTAINER\t"+display.Text(c.ShortID()+" "+c.Title()))
 	}
 	return rows
 }
@@ -90,15 +90,15 @@ func Lines(all []Session, v View) []Line {
 
 // row are the columns of one session.
 func (l *Session) row(all []Session, v View) string {
-	user, id := "", describe.Text(l.ID)
+	user, id := "", display.Text(l.ID)
 	if v.Users {
-		user = describe.Text(describe.User(l.UID))
+		user = display.Text(display.User(l.UID))
 	}
 	if v.Width > 0 {
 		id = id[:min(len(id), shortID)]
 	}
 	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(),
-		describe.Number(l.Server.PID), l.procs(), l.countContainers(), l.memory(), l.cpu(), describe.Age(l.AgeSeconds), v.command(l.Args))
+		display.Number(l.Server.PID), l.procs(), l.countContainers(), l.memory(), l.cpu(), display.Age(l.AgeSeconds), v.command(l.Args))
 }
 
 // lines are those of one session.
@@ -122,7 +122,7 @@ func (v View) align(lines []Line, containers int) {
 		}
 	}
 	var table bytes.Buffer // which takes everything
-	_ = describe.Table(&table, rows, 0, func(column int) bool { return v.leavesOut(column, containers) })
+	_ = display.Table(&table, rows, 0, func(column int) bool { return v.leavesOut(column, containers) })
 	for i, text := range strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n") {
 		if !lines[i].Gateway {
 			lines[i].Text = text
@@ -140,9 +140,9 @@ func (l Session) procs() string {
 
 func (l Session) memory() string {
 	if l.Leaf == nil || l.Leaf.MemoryMax == 0 {
-		return describe.Size(l.MemoryBytes)
+		return display.Size(l.MemoryBytes)
 	}
-	return describe.Size(l.Leaf.MemoryBytes) + "/" + describe.Size(l.Leaf.MemoryMax)
+	return display.Size(l.Leaf.MemoryBytes) + "/" + display.Size(l.Leaf.MemoryMax)
 }
 
 func (l Session) cpu() string {
@@ -170,7 +170,7 @@ func (v View) leavesOut(column, containers int) bool {
 
 // command is a command line, on a terminal without the directories of npm's programs.
 func (v View) command(args []string) string {
-	line := describe.Command(args)
+	line := display.Command(args)
 	const bin = "/node_modules/.bin/"
 	if at := strings.Index(line, bin); v.Width > 0 && at >= 0 {
 		line = line[:1+strings.LastIndexByte(line[:at], ' ')] + line[at+len(bin):]
@@ -182,7 +182,7 @@ func (l Session) name() string {
 	if l.Name == "" {
 		return "-"
 	}
-	return describe.Text(l.Name)
+	return display.Text(l.Name)
 }
 
 // state is the state of the session, with the cause of its end, how often its server slept or was restarted, and why it does
@@ -210,7 +210,7 @@ func (l Session) state() string {
 	if s := l.Sharing; s != nil {
 		out += fmt.Sprintf(", shared by %d", len(s.Sessions))
 	}
-	return describe.Text(out)
+	return display.Text(out)
 }
 
 // apart says in which parts of its key a shared server differs from the eldest one of the same command; "" if there is none.
@@ -222,7 +222,7 @@ func (l Session) apart(all []Session) string {
 	var names []string
 	for name, digest := range l.Sharing.Parts {
 		if all[i].Sharing.Parts[name] != digest {
-			names = append(names, describe.Text(name))
+			names = append(names, display.Text(name))
 		}
 	}
 	if len(names) == 0 {
@@ -238,9 +238,9 @@ func (l Session) gateway() string {
 		if words := strings.Fields(l.GatewayCommand); len(words) > 0 {
 			name = " " + clients.ProgramOf(words)
 		}
-		return fmt.Sprint(l.Gateway.PID) + describe.Text(name)
+		return fmt.Sprint(l.Gateway.PID) + display.Text(name)
 	}
-	return fmt.Sprintf("%d (%s)", l.Gateway.PID, describe.Text(l.GatewayState))
+	return fmt.Sprintf("%d (%s)", l.Gateway.PID, display.Text(l.GatewayState))
 }
 
 // attached lists the sessions that share the server, each by the process that its gateway has started.
@@ -273,10 +273,10 @@ func (l Session) tree(v View) (rows []string) {
 		return nil
 	}
 	for _, n := range l.Tree {
-		rows = append(rows, fmt.Sprintf("\t\t\t\t\t%d\t\t\t%s\t\t\t%s%s", n.PID, describe.Size(n.MemoryBytes), n.indent(), v.command(n.Command)))
+		rows = append(rows, fmt.Sprintf("\t\t\t\t\t%d\t\t\t%s\t\t\t%s%s", n.PID, display.Size(n.MemoryBytes), n.indent(), v.command(n.Command)))
 	}
 	for _, c := range l.Containers {
-		rows = append(rows, fmt.Sprintf("\t\t\t\t\t\t\t%s\t\t\t\t%s", describe.Text(c.ShortID()), describe.Text(c.Title())))
+		rows = append(rows, fmt.Sprintf("\t\t\t\t\t\t\t%s\t\t\t\t%s", display.Text(c.ShortID()), display.Text(c.Title())))
 	}
 	return rows
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"mcp-tether/internal/delegate"
-	"mcp-tether/internal/describe"
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/session"
 )
 
@@ -24,7 +24,7 @@ func Others(note func(string)) (all []Session) {
 		unread []string
 	}
 	users := slices.DeleteFunc(session.Users(), func(uid int) bool { return uid == 0 })
-	answers := delegate.Each(users, othersDeadline, othersDeadline, func(ctx context.Context, uid int) (a answer) {
+	answers := argv.Each(users, othersDeadline, othersDeadline, func(ctx context.Context, uid int) (a answer) {
 		var err error
 		if a.all, a.unread, err = listAs(ctx, uid); err != nil {
 			a.unread = []string{err.Error()}
@@ -32,12 +32,12 @@ func Others(note func(string)) (all []Session) {
 		return a
 	})
 	if left := len(users) - len(answers); left > 0 {
-		note(fmt.Sprintf("%d users: %v", left, delegate.ErrNoTurn))
+		note(fmt.Sprintf("%d users: %v", left, argv.ErrNoTurn))
 	}
 	for _, uid := range users {
 		a := answers[uid]
 		for _, w := range a.unread[:min(len(a.unread), maxUnread)] {
-			note("user " + describe.User(uid) + ": " + w)
+			note("user " + display.User(uid) + ": " + w)
 		}
 		all = append(all, a.all...)
 	}
@@ -49,7 +49,7 @@ const maxUnread = 20
 
 // listAs reads the living sessions of another user, and what that user could not read.
 func listAs(ctx context.Context, uid int) (all []Session, unread []string, err error) {
-	out, _, err := delegate.Run(ctx, uid, []string{"ps", "--json", "--tree"})
+	out, _, err := argv.RunAs(ctx, uid, []string{"ps", "--json", "--tree"})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,7 +57,7 @@ func listAs(ctx context.Context, uid int) (all []Session, unread []string, err e
 		Sessions   []Session `json:"sessions"`
 		Incomplete []string  `json:"incomplete"`
 	}
-	if err := delegate.Decode(out, &answer); err != nil {
+	if err := argv.Decode(out, &answer); err != nil {
 		return nil, nil, err
 	}
 	for i := range answer.Sessions {
@@ -81,14 +81,14 @@ func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
 	users := slices.Sorted(maps.Keys(byUser))
 	// A child ends a little later than it waits.
 	total := timeout + othersDeadline
-	others := delegate.Each(users, total, total, func(ctx context.Context, u int) []Stopped {
+	others := argv.Each(users, total, total, func(ctx context.Context, u int) []Stopped {
 		return stopAs(ctx, u, byUser[u], timeout)
 	})
 	out := <-done
 	for _, u := range users {
 		stopped, asked := others[u]
 		if !asked {
-			stopped = notStopped(byUser[u], delegate.ErrNoTurn)
+			stopped = notStopped(byUser[u], argv.ErrNoTurn)
 		}
 		out = append(out, stopped...)
 	}
@@ -104,15 +104,15 @@ func stopAs(ctx context.Context, uid int, sessions []Session, timeout time.Durat
 	for _, l := range sessions {
 		words = append(words, l.ID)
 	}
-	out, code, err := delegate.Run(ctx, uid, words)
+	out, code, err := argv.RunAs(ctx, uid, words)
 	var answer struct {
 		Stopped []Stopped `json:"stopped"`
 	}
 	if err == nil {
-		err = delegate.Decode(out, &answer)
+		err = argv.Decode(out, &answer)
 	}
 	if err != nil {
-		return notStopped(sessions, fmt.Errorf("ask as user %s (exit code %d): %w", describe.User(uid), code, err))
+		return notStopped(sessions, fmt.Errorf("ask as user %s (exit code %d): %w", display.User(uid), code, err))
 	}
 	all := notStopped(sessions, errSilent)
 	for i := range all {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // With the collector's wake-ups stopped, it runs when the limit is near, and only then.

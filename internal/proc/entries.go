@@ -6,8 +6,6 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"mcp-tether/internal/kernel"
 )
 
 // PIDs lists the processes in sight.
@@ -44,7 +42,7 @@ func EachDescriptor(pid int, visit func(link, to string, err error) (more bool))
 
 // listNumbers is numericEntries with a buffer of the caller's choice.
 func listNumbers(dir string, buf []byte) ([]int, error) {
-	fd, err := kernel.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}

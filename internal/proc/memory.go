@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"mcp-tether/internal/kernel"
 )
 
 // The kernel reads cmdline and environ from the memory of a process. It needs the lock of that memory, and may have to fetch a
@@ -129,7 +127,7 @@ func (r *Reader) inStateD(s Stat) (bool, error) {
 }
 
 func readAt(name string, offset int, buf []byte) (int, error) {
-	fd, err := kernel.Open(name, unix.O_RDONLY)
+	fd, err := Open(name, unix.O_RDONLY)
 	if err != nil {
 		return 0, err
 	}
@@ -157,7 +155,7 @@ func (r *Reader) eachEnv(s Stat, visit func(entry []byte)) error {
 		room := len(window) - held
 		total += n
 		held = len(eachEntry(window[:held+n], visit))
-		// A read that leaves room is the last one (kernel.ReadEntry).
+		// A read that leaves room is the last one (ReadEntry).
 		if n < room {
 			if held > 0 {
 				visit(window[:held])

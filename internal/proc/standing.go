@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"mcp-tether/internal/kernel"
 )
 
 // What a process is to the kernel beside its command, environment and directory: a server inherits it, or is bound by it. Two
@@ -31,7 +29,7 @@ type Status string
 
 // ReadStatus reads the status of a process.
 func ReadStatus(pid int) (Status, error) {
-	b, err := kernel.Read(Path(pid, "status"), nil)
+	b, err := Read(Path(pid, "status"), nil)
 	if err != nil {
 		return "", fmt.Errorf("read the status of %d: %w", pid, vanished(err))
 	}
@@ -56,7 +54,7 @@ func (s Status) Fields(names ...string) []string {
 
 // Label is what a security module calls this process. Why there is none counts as a label.
 func Label() string {
-	b, err := kernel.Read("/proc/self/attr/current", nil)
+	b, err := Read("/proc/self/attr/current", nil)
 	if err != nil {
 		return err.Error()
 	}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 
 	"golang.org/x/sys/unix"
 )

@@ -7,8 +7,6 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"mcp-tether/internal/kernel"
 )
 
 // Stat is the part of /proc/PID/stat that decisions need (proc_pid_stat(5)).
@@ -121,7 +119,7 @@ type Reader struct {
 }
 
 func (r *Reader) read(name string) ([]byte, error) {
-	b, err := kernel.Read(name, r.buf)
+	b, err := Read(name, r.buf)
 	if err == nil {
 		r.buf = b
 	}
@@ -130,7 +128,7 @@ func (r *Reader) read(name string) ([]byte, error) {
 
 // readEntry reads stat, cmdline or environ of a process.
 func (r *Reader) readEntry(name string) ([]byte, error) {
-	b, err := kernel.ReadEntry(name, r.buf)
+	b, err := ReadEntry(name, r.buf)
 	if err == nil {
 		r.buf = b
 	}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 func uintptrOf(p *int32) uintptr { return uintptr(unsafe.Pointer(p)) }

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/mcp"
-	"mcp-tether/internal/testkit"
 )
 
 const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}` + "\n"

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/mcp"
-	"mcp-tether/internal/testkit"
 )
 
 // newErrStage is a stage whose relay writes to a standard error that the test reads from.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // The flags of a descriptor that others share are left alone: a relay that set O_NONBLOCK would set it for the gateway.

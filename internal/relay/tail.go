@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/display"
 )
 
 const (
@@ -30,7 +30,7 @@ func (t *Tail) Add(b []byte) []byte {
 // log are left out.
 func (t *Tail) Lines() (lines []string) {
 	for _, line := range bytes.Split(t.kept, []byte("\n")) {
-		if line = bytes.TrimSpace(line); len(line) > 0 && !eventlog.IsEvent(line) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && !display.IsEvent(line) {
 			lines = append(lines, string(line[:min(len(line), tailBytes)]))
 		}
 	}

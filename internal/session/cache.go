@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // Bounds of a cache: entries, bytes of one, and bytes of all. The oldest entries go first.
@@ -95,7 +95,7 @@ func (d *Directory) Cached() ([]Cached, error) {
 		var st unix.Stat_t
 		name, ok := strings.CutSuffix(n, string(recordSuffix))
 		if ok && d.at.Look(n, &st) == nil {
-			all = append(all, Cached{name, st.Size, kernel.Modified(&st)})
+			all = append(all, Cached{name, st.Size, proc.Modified(&st)})
 		}
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].At.After(all[j].At) })

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // Directory is an open directory of records. Its user may put anything into the place of its name at any time, so all
@@ -15,10 +15,10 @@ import (
 type Directory struct {
 	// Name is the path under which it was opened.
 	Name string
-	at   *kernel.Dir
+	at   *proc.Dir
 }
 
-func newDirectory(at *kernel.Dir) *Directory { return &Directory{at.Name, at} }
+func newDirectory(at *proc.Dir) *Directory { return &Directory{at.Name, at} }
 
 // Close closes the directory.
 func (d *Directory) Close() { d.at.Close() }
@@ -43,18 +43,18 @@ func openPrivate(name string, uid int) (*Directory, error) {
 // openOwn opens a directory that is the user's alone. What is opened is what was looked at: nobody else may put another in its
 // place, in the user's own directory or in a sticky one.
 func openOwn(name string, uid int) (*Directory, error) {
-	st, err := kernel.Look(name)
+	st, err := proc.Look(name)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("open directory %s: %w", name, err)
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR || isMount(name, &st):
 		return nil, fmt.Errorf("%s is not a directory, or is a mount point: remove it", name)
-	case !kernel.IsDirOf(uid, &st):
+	case !proc.IsDirOf(uid, &st):
 		return nil, fmt.Errorf("directory %s belongs to uid %d: remove it, or name another (XDG_RUNTIME_DIR, XDG_CACHE_HOME, XDG_STATE_HOME)", name, st.Uid)
 	case st.Mode&0o077 != 0:
 		return nil, fmt.Errorf("directory %s is open to others: chmod 700 it", name)
 	}
-	dir, err := kernel.OpenDir(name)
+	dir, err := proc.OpenDir(name)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func isMount(name string, st *unix.Statx_t) bool {
 	if path.Dir(name) != temporaryDir {
 		return false
 	}
-	tmp, err := kernel.Look(temporaryDir + "/.")
+	tmp, err := proc.Look(temporaryDir + "/.")
 	return err != nil || tmp.Dev_major != st.Dev_major || tmp.Dev_minor != st.Dev_minor
 }
 

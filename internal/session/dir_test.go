@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // Each choice of dirFor, by the directories that exist and are the user's.

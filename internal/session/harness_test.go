@@ -7,8 +7,8 @@ import (
 	"os/exec"
 	"testing"
 
-	"mcp-tether/internal/kernel"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
+	"mcp-tether/internal/proc"
 )
 
 func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
@@ -18,7 +18,7 @@ var _ = testkit.Role("hold", hold)
 // hold is the other process. It takes the lease of a session, says so, and holds it until it ends.
 func hold() {
 	dir, id := testkit.RoleArgs()[0], testkit.RoleArgs()[1]
-	at, err := kernel.OpenDir(dir)
+	at, err := proc.OpenDir(dir)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(9)
@@ -66,7 +66,7 @@ func holder(t *testing.T, dir, id string) *exec.Cmd {
 // open opens a directory for as long as the test lasts.
 func open(t testing.TB, name string) *Directory {
 	t.Helper()
-	dir, err := kernel.OpenDir(name)
+	dir, err := proc.OpenDir(name)
 	if err != nil {
 		t.Fatal(err)
 	}

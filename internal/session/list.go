@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
 	"mcp-tether/internal/proc"
 )
 
@@ -146,8 +145,8 @@ func own(candidates []string, uid int) (out []*Directory, left []error) {
 
 // hasDir reports whether a path names a directory of the user, and not what another one has mounted.
 func hasDir(uid int, name string) bool {
-	st, err := kernel.Look(name)
-	return err == nil && kernel.IsDirOf(uid, &st) && !isMount(name, &st)
+	st, err := proc.Look(name)
+	return err == nil && proc.IsDirOf(uid, &st) && !isMount(name, &st)
 }
 
 // Remove removes what a dead session has on disk, if it has a record. The error is ErrHeld when it lives after all.

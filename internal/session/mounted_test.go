@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
+	"mcp-tether/internal/proc"
 )
 
 // Any user may mount a file system in /tmp where another one's records would be. It says that it belongs to that user.
@@ -49,7 +49,7 @@ func mounted() {
 		testkit.Fail(err.Error())
 	}
 	var got []string
-	if !kernel.InTime(testkit.Patience, func() {
+	if !proc.InTime(testkit.Patience, func() {
 		got = namesOf(OpenAll(victim, ""))
 		_, err = Open(victim, "")
 	}) {

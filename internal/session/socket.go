@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
 )
 
 // A session's clients know the socket of its engine's proxy for as long as they live. So it is not in the runtime
@@ -30,7 +30,7 @@ func Listen(id string, uid int, xdgState, home string) (fd int, path string, err
 		err  error
 	}
 	first := errHung
-	if kernel.InTime(stateTime, func() { inState.fd, inState.path, inState.err = listenInState(id, uid, xdgState, home) }) {
+	if proc.InTime(stateTime, func() { inState.fd, inState.path, inState.err = listenInState(id, uid, xdgState, home) }) {
 		if first = inState.err; first == nil {
 			return inState.fd, inState.path, nil
 		}
@@ -143,7 +143,7 @@ func (d *Directory) RemoveDeadSockets(isUsed func(id string) bool) error {
 // isOld reports whether a file has been there for some time.
 func (d *Directory) isOld(name string) bool {
 	var st unix.Stat_t
-	return d.at.Look(name, &st) == nil && time.Since(kernel.Modified(&st)) > time.Minute
+	return d.at.Look(name, &st) == nil && time.Since(proc.Modified(&st)) > time.Minute
 }
 
 // refuses reports whether a socket has no listener. The kernel knows that in whatever namespace the listener is.

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/mcp/mux"
-	"mcp-tether/internal/testkit"
 )
 
 // A connection for which there is no descriptor is accepted later.

@@ -11,11 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/testkit"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
 )
 
 // ids reads the identities of processes that live.

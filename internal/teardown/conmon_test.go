@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/testkit"
 )
 
 // What cleans up after a container is told from what runs in it, and from a podman that is its client.

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }

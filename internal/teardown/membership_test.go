@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
 )
 
 func pids(list []proc.Stat) []int {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/testkit"
 )
 
 var (

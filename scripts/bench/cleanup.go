@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // reapOrphans waits, for a bounded time, until no child is left.

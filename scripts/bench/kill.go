@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // treeScript becomes n sleeping processes, itself one of them. It opens the lifeline by its name, so that the servers

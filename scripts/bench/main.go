@@ -23,7 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // bench is one run: what is compared, how often, and where its files are.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // sleeper is a server that says it is there and then does nothing.

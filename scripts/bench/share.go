@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // answerArg has this program play an MCP server that answers every request with an empty result.

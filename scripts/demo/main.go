@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // A member is one of the processes that must not outlive the gateway.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/internal/stage"
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // tried are cases of each kind: a gateway that dies, a helper that detaches itself, a call in flight.

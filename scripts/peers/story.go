@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"time"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // A story is a case: a cast, and what happens to it.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 const notTried = "not tried"

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 	"mcp-tether/internal/waiting"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // control is what each run begins with: a session without mcp-tether leaves something, and a process that was hit is missed. Where

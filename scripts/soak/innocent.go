@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // startInnocents starts what belongs to no session and looks like what does: a detached process, a server that no gateway has, and a

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // cleanBound is how long after its gateway's end a life may have processes or containers: the graces, and the anchor's watchdog, on a

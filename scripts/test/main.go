@@ -19,7 +19,7 @@ import (
 	"strconv"
 	"time"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // atOnce is how many tests of a package run at a time, even on few processors: they wait for processes more than they compute.

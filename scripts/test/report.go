@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // event is a line of go test -json, see go doc test2json. A build that fails has an ImportPath in place of a Package.

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"mcp-tether/internal/stage"
+	"mcp-tether/e2e/stage"
 )
 
 // campaign is one run of this command.

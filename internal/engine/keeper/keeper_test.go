@@ -15,10 +15,10 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/testkit"
 )
 
 // serving is a keeper in front of an engine, with its proxy.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"mcp-tether/internal/testkit"
+	"mcp-tether/e2e/testkit"
 )
 
 // The model: clients, a server and a host that act at random, each with its own account of what it has said and heard.

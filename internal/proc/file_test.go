@@ -1,0 +1,80 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Both ways of reading agree with package os, whatever the buffer holds beforehand.
+func TestReadAgreesWithOS(t *testing.T) {
+	large := t.TempDir() + "/large"
+	if err := os.WriteFile(large, bytes.Repeat([]byte("0123456789"), 100_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{large, "/proc/self/cmdline", "/proc/self/environ", "/proc/self/cgroup", "/proc/self/mountinfo"} {
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, buf := range [][]byte{nil, make([]byte, 1), make([]byte, 7, 4096), make([]byte, len(want))} {
+			if got, err := Read(name, buf); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s with room for %d: %d bytes of %d, %v", name, cap(buf), len(got), len(want), err)
+			}
+		}
+	}
+	want, _ := os.ReadFile("/proc/self/environ")
+	for _, size := range []int{0, 1, len(want) - 1, len(want), len(want) + 1, 1 << 20} {
+		if got, err := ReadEntry("/proc/self/environ", make([]byte, 0, size)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("entry with room for %d: %d bytes of %d, %v", size, len(got), len(want), err)
+		}
+	}
+}
+
+// A list of the kernel comes a page at a time, however large the buffer is: ReadEntry would cut it, Read does not.
+func TestReadGoesOnAfterAShortRead(t *testing.T) {
+	const name = "/proc/self/smaps"
+	whole, err := Read(name, make([]byte, 0, 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, err := ReadEntry(name, make([]byte, 0, 1<<20))
+	if err != nil || len(cut) >= len(whole) {
+		t.Errorf("%d bytes in one read and %d in all, %v: is the difference between Read and ReadEntry gone?", len(cut), len(whole), err)
+	}
+}
+
+func TestErrorsNameTheFile(t *testing.T) {
+	name := t.TempDir() + "/none"
+	_, read := Read(name, nil)
+	_, entry := ReadEntry(name, nil)
+	for _, err := range []error{read, entry, WriteAt(unix.AT_FDCWD, name, "1")} {
+		if !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v; want ENOENT and %s", err, name)
+		}
+	}
+	if _, err := Read(t.TempDir(), nil); !errors.Is(err, unix.EISDIR) {
+		t.Errorf("a directory was read: %v", err)
+	}
+}
+
+// Control files take their value in one write.
+func TestWriteAt(t *testing.T) {
+	name := t.TempDir() + "/file"
+	if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteAt(unix.AT_FDCWD, name, "1"); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(name); err != nil || string(b) != "1efore" {
+		t.Errorf("file holds %q, %v", b, err)
+	}
+	if err := WriteAt(unix.AT_FDCWD, "/dev/full", "1"); !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "/dev/full") {
+		t.Errorf("write to a full device: %v", err)
+	}
+}
