@@ -245,12 +245,6 @@ func byPath() map[string]string {
 		"internal/clients.OpenDocument/os.Lstat":    mine,
 		"internal/clients.OpenDocument/os.OpenFile": mine,
 		"internal/clients.ownParent/os.Stat":        mine,
-		"internal/clients.Replace/os.Remove":        mine + ", whose text was compared, or that was just made",
-		"internal/clients.keep/os.Lstat":            mine,
-		"internal/clients.keep/os.OpenFile":         mine + "; it is new",
-		"internal/clients.keep/os.Remove":           mine + ", known by its mode, or just made",
-		"internal/clients.HasBackup/os.Lstat":       own,
-		"internal/clients.inGit/os.Lstat":           own,
 		"internal/clients.InProject/os.Lstat":       own,
 	}
 }

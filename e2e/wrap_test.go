@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,8 +64,8 @@ func TestWrapAndUnwrap(t *testing.T) {
 	if o.code != 0 || h.text(codex) != want {
 		t.Errorf("%+v\n%s\nwant\n%s", o, h.text(codex), want)
 	}
-	if h.text(codex+".mcp-tether-backup") != codexText || h.text(project) != `{"mcpServers":{"z":{"command":"npx"}}}` {
-		t.Error("the text before is not kept, or a file that belongs to a project was changed")
+	if h.text(project) != `{"mcpServers":{"z":{"command":"npx"}}}` {
+		t.Error("a file that belongs to a project was changed")
 	}
 	if o := h.run("wrap", "--check"); o.code != 0 || o.stderr != "" {
 		t.Errorf("wrapped: %+v", o)
@@ -75,14 +74,14 @@ func TestWrapAndUnwrap(t *testing.T) {
 	if o := h.run("wrap", "--yes"); o.code != 0 || h.text(codex) != before {
 		t.Errorf("wrapped twice: %+v\n%s", o, h.text(codex))
 	}
-	if o := h.run("wrap", "--yes", "--", "--hibernate", "1h"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--name", "a b", "--hibernate", "1h"`) || h.text(codex+".mcp-tether-backup") != codexText {
+	if o := h.run("wrap", "--yes", "--", "--hibernate", "1h"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--name", "a b", "--hibernate", "1h"`) {
 		t.Errorf("with other flags: %+v\n%s", o, h.text(codex))
 	}
 	if o := h.run("unwrap", "--yes", "codex"); o.code != 0 || h.text(codex) != codexText || h.text(claude) == claudeText {
 		t.Errorf("one client unwrapped: %+v\n%s", o, h.text(codex))
 	}
-	if _, err := os.Lstat(codex + ".mcp-tether-backup"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the backup is left: %v", err)
+	if all, err := os.ReadDir(filepath.Dir(codex)); err != nil || len(all) != 1 {
+		t.Errorf("left beside it: %v, %v", all, err)
 	}
 	if o := h.run("unwrap", "--yes"); o.code != 0 || h.text(claude) != claudeText {
 		t.Errorf("unwrapped: %+v\n%s", o, h.text(claude))
@@ -340,12 +339,11 @@ func TestWrapServer(t *testing.T) {
 	}
 }
 
-// Files of the project are named and left alone. In a git work tree no backup is left.
+// Files of the project are named and left alone.
 func TestWrapProject(t *testing.T) {
 	t.Parallel()
 	const text = `{"mcpServers":{"x":{"command":"srv"}}}`
 	h := newWrapHome(t)
-	ok(t, os.MkdirAll(filepath.Join(h.dir, "p/.git"), 0o700))
 	file := h.put("p/.mcp.json", text)
 	run := func(args ...string) outcome {
 		cmd := exec.Command(tether, args...)
@@ -360,7 +358,7 @@ func TestWrapProject(t *testing.T) {
 	if o := run("wrap", "--yes", ".mcp.json"); o.code != 0 || h.text(file) == text {
 		t.Errorf("by name: %+v", o)
 	}
-	if all, err := os.ReadDir(filepath.Dir(file)); err != nil || len(all) != 2 {
+	if all, err := os.ReadDir(filepath.Dir(file)); err != nil || len(all) != 1 {
 		t.Errorf("left: %v, %v", all, err)
 	}
 	if o := run("unwrap", "--yes", ".mcp.json"); o.code != 0 || h.text(file) != text {

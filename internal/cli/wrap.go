@@ -21,8 +21,7 @@ import (
 const wrapHelp = `Puts "mcp-tether run --name NAME --" in front of the commands of stdio
 servers in the configuration of MCP clients; NAME is the server's there.
 Shows what would change and asks, once a file. Nothing else in a file
-changes by a byte. The text before the first wrap is kept beside the
-file, but not in a git work tree, and "mcp-tether unwrap" gives it back.
+changes by a byte, and "mcp-tether unwrap" gives the text back.
 
 CLIENT is codex, claude, claude-desktop, openclaw, gemini, cursor,
 vscode, zed, windsurf, cline, roo, lm-studio, kiro, copilot, junie, qwen,
@@ -116,7 +115,6 @@ type job struct {
 	clients.Document
 	plan    clients.Plan
 	changed bool
-	backup  string
 	err     error
 }
 
@@ -239,7 +237,7 @@ func conclude(c *cli.Context, all []*job, unwrap, dry bool) error {
 			continue
 		}
 		done += edited
-		j.replace(unwrap, quiet)
+		j.replace(quiet)
 		if title := j.Client.Title; j.changed && title != "" && !slices.Contains(restart, title) {
 			restart = append(restart, title)
 		}
@@ -283,20 +281,11 @@ func (j *job) question(n int, unwrap bool) string {
 }
 
 // replace writes the file.
-func (j *job) replace(unwrap, quiet bool) {
-	wrapped := slices.ContainsFunc(j.plan.Changes, func(ch clients.Change) bool { return ch.Wrapped })
-	keep := !unwrap && !(wrapped && j.HasBackup())
-	j.backup, j.err = j.Replace(j.plan.Text, keep)
-	if j.changed = j.err == nil; !j.changed || quiet {
-		return
+func (j *job) replace(quiet bool) {
+	j.err = j.Replace(j.plan.Text)
+	if j.changed = j.err == nil; j.changed && !quiet {
+		fmt.Fprintln(os.Stdout, "changed", display.Text(j.Path))
 	}
-	switch fmt.Fprint(os.Stdout, "changed ", display.Text(j.Path)); {
-	case j.backup != "":
-		fmt.Fprint(os.Stdout, "; the text before the first wrap is in ", display.Text(j.backup))
-	case keep:
-		fmt.Fprint(os.Stdout, "; no copy was kept: it is in a git work tree, or the copy's name is that of a file of yours")
-	}
-	fmt.Fprintln(os.Stdout)
 }
 
 // ownPath is the path of this program under the name by which a wrapped entry is known.
@@ -507,7 +496,6 @@ type wrapFile struct {
 	Path    string       `json:"path"`
 	Client  string       `json:"client,omitempty"`
 	Changed bool         `json:"changed"`
-	Backup  string       `json:"backup,omitempty"`
 	Error   string       `json:"error,omitempty"`
 	Servers []wrapServer `json:"servers"`
 }
@@ -523,7 +511,7 @@ type wrapServer struct {
 func wrapReportOf(all []*job) wrapReport {
 	out := wrapReport{Version: display.SchemaVersion, Files: []wrapFile{}}
 	for _, r := range all {
-		f := wrapFile{Path: r.Path, Client: r.Client.Name, Backup: r.backup, Changed: r.changed, Servers: []wrapServer{}}
+		f := wrapFile{Path: r.Path, Client: r.Client.Name, Changed: r.changed, Servers: []wrapServer{}}
 		if r.err != nil {
 			f.Error = r.err.Error()
 		}
