@@ -32,9 +32,8 @@ are changed only when they are named.
 Behind -- are flags of run; servers that are wrapped already get these
 instead of theirs. Where mcp-tether is not in PATH, its path is written.
 
-What an organisation's list denies is left alone (Claude Code's managed
-settings, Codex' requirements.toml), and so is what it would not allow
-any more: then it is said what to add to the list.
+Where an organisation's list compares commands (Claude Code's managed
+settings, Codex' requirements.toml), nothing is wrapped.
 
 End the client first: some write their configuration while they run. It
 starts the servers in the new way when it is started again.
@@ -64,7 +63,6 @@ var wrapFlags = [...]argv.Flag{
 	{Name: "server", Kind: argv.List, Usage: "only the server `NAME` (repeatable)"},
 	{Name: "json", Usage: "print one JSON object"},
 	{Name: "check", Usage: "change nothing, and fail if a server is not wrapped"},
-	{Name: "force", Usage: "wrap also what an organisation's list will not allow any more"},
 }
 
 // alsoUnwrap is how many of them there are.
@@ -74,7 +72,7 @@ const alsoUnwrap = 4
 func wrapCommand(behind []string) *cli.Command {
 	return describeCommand("wrap", "start the servers of MCP clients under mcp-tether", "[flags] [CLIENT|FILE...] [-- FLAGS of run]", wrapHelp, wrapFlags[:],
 		func(c *cli.Context) error {
-			o := clients.Options{Force: c.Bool("force"), PathIn: pathIn}
+			o := clients.Options{PathIn: pathIn}
 			var err error
 			if o.Flags, err = flagsOfRun(behind); err != nil {
 				return err

@@ -88,12 +88,8 @@ func mayReplace(st fs.FileInfo) error {
 }
 
 // Plan is what is to become of the file.
-func (d Document) Plan(o Options, want func(name string) bool) (p Plan, err error) {
-	if !o.Unwrap {
-		if o.Lists, err = ListsFor(d.Place); err != nil {
-			return p, err
-		}
-	}
+func (d Document) Plan(o Options, want func(name string) bool) (Plan, error) {
+	o.Listed = listed("", d.Place)
 	return Rewrite(d.Text, d.Format, o, want)
 }
 

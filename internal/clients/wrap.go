@@ -29,9 +29,8 @@ type Options struct {
 	PathIn func(dirs string) (string, error)
 	// Flags are those of run. Nil leaves the flags of servers that are wrapped already.
 	Flags []string
-	// Lists are an organisation's. Force wraps also where they do not allow the new command.
-	Lists Lists
-	Force bool
+	// Listed says why an organisation's list lets no command be changed; nil if none does.
+	Listed error
 	// Unwrap takes the program away again.
 	Unwrap bool
 }
@@ -232,15 +231,15 @@ func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, 
 		}
 		o.Flags = append(name[:len(name):len(name)], o.Flags...)
 	}
-	line = e.line(at, o)
-	if err := o.Lists.judge(e.name, at > 0, e.started(at), line, o.Force); err != nil {
-		return nil, nil, err
-	}
 	if at == 0 {
-		return e.wrap(text, o), line, nil
+		edits = e.wrap(text, o)
+	} else {
+		edits, err = e.rewrap(text, at, o)
 	}
-	edits, err = e.rewrap(text, at, o)
-	return edits, line, err
+	if len(edits) > 0 && o.Listed != nil {
+		return nil, nil, o.Listed
+	}
+	return edits, e.line(at, o), err
 }
 
 // started is the command line that an entry starts in the end.

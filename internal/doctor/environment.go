@@ -129,12 +129,12 @@ func client(p clients.Place, several bool) []Check {
 		}
 		return []Check{poor(Warn, aboutClients, "read that file", "%s: %v", title, err)}
 	}
-	var bare, own []string
-	var listed []Check
+	var bare, own, listed []string
+	var why error
 	for i := range plan.Changes {
 		switch c := &plan.Changes[i]; {
 		case errors.Is(c.Err, clients.ErrListed):
-			listed = append(listed, poor(Warn, aboutClients, "ask who keeps the list (docs/wrap.md)", "%s: %s: %v", title, c.Name, c.Err))
+			listed, why = append(listed, c.Name), c.Err
 		case errors.Is(c.Err, clients.ErrIndirect):
 			own = append(own, c.Name)
 		case c.Bare():
@@ -143,7 +143,11 @@ func client(p clients.Place, several bool) []Check {
 			}
 		}
 	}
-	return append([]Check{summary(title, cure, len(plan.Changes), bare, own, len(listed))}, listed...)
+	all := []Check{summary(title, cure, len(plan.Changes), bare, own, len(listed))}
+	if len(listed) > 0 {
+		all = append(all, poor(Warn, aboutClients, "ask who keeps the list (docs/wrap.md)", "%s: %s: %v", title, strings.Join(listed, ", "), why))
+	}
+	return all
 }
 
 // byHand says how to wrap a server in a file that is written anew.
