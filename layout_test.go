@@ -46,13 +46,17 @@ func libraries() map[string][]string {
 // variables are the package-level variables that are not errors, each with its reason.
 func variables() map[string]string {
 	const (
-		table = "a table that nobody writes to"
-		early = "written before the runtime starts, and only read by it"
+		table    = "a table that nobody writes to"
+		early    = "written before the runtime starts, and only read by it"
+		embedded = "a file that the compiler puts there"
 	)
 	return map[string]string{
 		"internal/cli.version":             "set by the linker",
 		"internal/cli.commit":              "set by the linker",
 		"internal/cli.date":                "set by the linker",
+		"internal/cli.bashCompletion":      embedded,
+		"internal/cli.zshCompletion":       embedded,
+		"internal/cli.fishCompletion":      embedded,
 		"internal/cli.groups":              table,
 		"internal/cli.jsonFlags":           table,
 		"internal/cli.psFlags":             table,

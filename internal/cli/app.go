@@ -11,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mcp-tether/internal/argv"
 	"mcp-tether/supervise"
 )
 
@@ -72,11 +71,11 @@ func commands(delegated bool, behind []string) []*cli.Command {
 		runCommand(nil), completionCommand(), helpCommand(), versionCommand(), completeCommand()}
 }
 
-// describeCommand describes a command with these flags.
-func describeCommand(name, usage, arguments, help string, flags []argv.Flag, do cli.ActionFunc) *cli.Command {
+// describeCommand describes a command; tableOf has its flags.
+func describeCommand(name, usage, arguments, help string, do cli.ActionFunc) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, UsageText: strings.TrimSpace("mcp-tether " + name + " " + arguments), Description: help,
-		HideHelpCommand: true, OnUsageError: badUsage, Flags: parserFlags(flags), Action: do,
+		HideHelpCommand: true, OnUsageError: badUsage, Flags: parserFlags(tableOf(name)), Action: do,
 	}
 }
 

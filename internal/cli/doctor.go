@@ -28,7 +28,7 @@ Examples:
    mcp-tether doctor --json | jq '.checks[] | select(.state != "ok")'`
 
 func doctorCommand() *cli.Command {
-	return describeCommand("doctor", "say what works here, what is not wrapped and what leaks", "[flags]", doctorHelp, jsonFlags[:], examine)
+	return describeCommand("doctor", "say what works here, what is not wrapped and what leaks", "[flags]", doctorHelp, examine)
 }
 
 func examine(c *cli.Context) error {

@@ -12,7 +12,7 @@ import (
 )
 
 func helpCommand() *cli.Command {
-	return describeCommand("help", "show help about a command", "[COMMAND]", "", nil, func(c *cli.Context) error {
+	return describeCommand("help", "show help about a command", "[COMMAND]", "", func(c *cli.Context) error {
 		name := c.Args().First()
 		if name == "" {
 			return cli.ShowAppHelp(c)
@@ -25,7 +25,7 @@ func helpCommand() *cli.Command {
 }
 
 func versionCommand() *cli.Command {
-	return describeCommand("version", "print the version", "", "", nil, func(c *cli.Context) error { cli.ShowVersion(c); return nil })
+	return describeCommand("version", "print the version", "", "", func(c *cli.Context) error { cli.ShowVersion(c); return nil })
 }
 
 func noCommand(a *cli.App, name string) error {

@@ -45,7 +45,7 @@ var historyFlags = [...]argv.Flag{
 }
 
 func historyCommand() *cli.Command {
-	return describeCommand("history", "show sessions that are over: why, and what was ended", "[flags] [SESSION]", historyHelp, historyFlags[:], history)
+	return describeCommand("history", "show sessions that are over: why, and what was ended", "[flags] [SESSION]", historyHelp, history)
 }
 
 // pastSessions are the sessions of the user that are over, eldest first.

@@ -39,7 +39,7 @@ var psFlags = [...]argv.Flag{
 }
 
 func psCommand() *cli.Command {
-	return describeCommand("ps", "show living sessions", "[flags] [SESSION]", psHelp, psFlags[:], ps)
+	return describeCommand("ps", "show living sessions", "[flags] [SESSION]", psHelp, ps)
 }
 
 func ps(c *cli.Context) error {

@@ -90,7 +90,7 @@ var reapFlags = [...]argv.Flag{
 }
 
 func reapCommand(delegated bool) *cli.Command {
-	return describeCommand("reap", "find and end what outlived its session", "[flags]", reapHelp, reapFlags[:], func(c *cli.Context) error {
+	return describeCommand("reap", "find and end what outlived its session", "[flags]", reapHelp, func(c *cli.Context) error {
 		if id := c.String("forget"); id != "" {
 			if c.Bool("kill") {
 				return usageError("--forget ends nothing, and --kill does: give one of them")

@@ -43,7 +43,7 @@ var restartFlags = [...]argv.Flag{
 }
 
 func restartCommand() *cli.Command {
-	return describeCommand("restart", "start the servers of living sessions again", "[flags] [SESSION...]", restartHelp, restartFlags[:], restart)
+	return describeCommand("restart", "start the servers of living sessions again", "[flags] [SESSION...]", restartHelp, restart)
 }
 
 func restart(c *cli.Context) error {

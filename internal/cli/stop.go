@@ -43,7 +43,7 @@ var stopFlags = [...]argv.Flag{
 }
 
 func stopCommand(delegated bool) *cli.Command {
-	return describeCommand("stop", "end living sessions politely", "[flags] [SESSION...]", stopHelp, stopFlags[:], func(c *cli.Context) error { return stop(c, delegated) })
+	return describeCommand("stop", "end living sessions politely", "[flags] [SESSION...]", stopHelp, func(c *cli.Context) error { return stop(c, delegated) })
 }
 
 func stop(c *cli.Context, delegated bool) error {

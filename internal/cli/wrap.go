@@ -61,18 +61,17 @@ var wrapFlags = [...]argv.Flag{
 	{Name: "yes", Short: "y", Usage: "do not ask"},
 	{Name: "dry-run", Usage: "only show the difference"},
 	{Name: "server", Kind: argv.List, Usage: "only the server `NAME` (repeatable)"},
-	{Name: "json", Usage: "print one JSON object"},
 	{Name: "check", Usage: "change nothing, and fail if a server is not wrapped"},
 }
 
 // alsoUnwrap is how many of them there are.
-const alsoUnwrap = 4
+const alsoUnwrap = 3
 
 // wrapCommand describes wrap. behind are the words after "--"; nil if there is none.
 func wrapCommand(behind []string) *cli.Command {
-	return describeCommand("wrap", "start the servers of MCP clients under mcp-tether", "[flags] [CLIENT|FILE...] [-- FLAGS of run]", wrapHelp, wrapFlags[:],
+	return describeCommand("wrap", "start the servers of MCP clients under mcp-tether", "[flags] [CLIENT|FILE...] [-- FLAGS of run]", wrapHelp,
 		func(c *cli.Context) error {
-			o := clients.Options{PathIn: pathIn}
+			o := clients.Options{}
 			var err error
 			if o.Flags, err = flagsOfRun(behind); err != nil {
 				return err
@@ -82,7 +81,7 @@ func wrapCommand(behind []string) *cli.Command {
 }
 
 func unwrapCommand() *cli.Command {
-	return describeCommand("unwrap", "undo wrap", "[flags] [CLIENT|FILE...]", unwrapHelp, wrapFlags[:alsoUnwrap],
+	return describeCommand("unwrap", "undo wrap", "[flags] [CLIENT|FILE...]", unwrapHelp,
 		func(c *cli.Context) error { return rewrite(c, clients.Options{Unwrap: true}) })
 }
 
@@ -137,43 +136,23 @@ func rewrite(c *cli.Context, o clients.Options) error {
 	if missing != nil && !errors.Is(missing, clients.ErrNoConfiguration) {
 		return missing
 	}
-	if _, err := exec.LookPath(clients.Program); err != nil && !o.Unwrap {
-		if o.Path, err = ownPath(); err != nil {
+	if !o.Unwrap {
+		var err error
+		if o.Absolute, err = ownPath(); err != nil {
 			return err
 		}
-	}
-	filter := serverFilter{}
-	for _, name := range c.StringSlice("server") {
-		filter[name] = false
-	}
-	var all []*job
-	for _, p := range places {
-		if p.Bundled && !slices.Contains(c.Args().Slice(), p.Path) {
-			continue
-		}
-		j := &job{}
-		if j.Document, j.err = clients.OpenDocument(p); j.err == nil {
-			j.plan, j.err = j.Plan(o, filter.want)
-			j.plan.Unread = slices.DeleteFunc(j.plan.Unread, func(name string) bool { return !filter.want(name) })
-		}
-		all = append(all, j)
-	}
-	dry := c.Bool("dry-run")
-	for _, name := range c.StringSlice("server") {
-		if !filter[name] {
-			missing = errors.Join(missing, fmt.Errorf("no file has a server %q that is started as a process: nothing was changed", name))
-			dry = true
+		if _, err := exec.LookPath(clients.Program); err != nil {
+			o.Path = o.Absolute
 		}
 	}
+	all, unknown := jobsOf(places, c, o)
+	dry := c.Bool("dry-run") || unknown != nil
+	missing = errors.Join(missing, unknown)
 	if c.Bool("check") {
 		missing = errors.Join(missing, unread(all, c.Args().Present()))
 	}
 	answer := conclude(c, all, o.Unwrap, dry)
-	if c.Bool("json") {
-		if err := display.JSON(os.Stdout, wrapReportOf(all)); err != nil {
-			return err
-		}
-	} else if len(all) == 0 && missing == nil {
+	if len(all) == 0 && missing == nil {
 		fmt.Fprintln(os.Stderr, "no configuration of a known client is here; name a FILE")
 	}
 	for _, j := range all {
@@ -185,6 +164,31 @@ func rewrite(c *cli.Context, o clients.Options) error {
 		return status{exitUnread, missing}
 	}
 	return answer
+}
+
+// jobsOf plans what is to become of the files. The error says which servers no file has.
+func jobsOf(places []clients.Place, c *cli.Context, o clients.Options) (all []*job, unknown error) {
+	filter := serverFilter{}
+	for _, name := range c.StringSlice("server") {
+		filter[name] = false
+	}
+	for _, p := range places {
+		if p.Bundled && !slices.Contains(c.Args().Slice(), p.Path) {
+			continue
+		}
+		j := &job{}
+		if j.Document, j.err = clients.OpenDocument(p); j.err == nil {
+			j.plan, j.err = j.Plan(o, filter.want)
+			j.plan.Unread = slices.DeleteFunc(j.plan.Unread, func(name string) bool { return !filter.want(name) })
+		}
+		all = append(all, j)
+	}
+	for _, name := range c.StringSlice("server") {
+		if !filter[name] {
+			unknown = errors.Join(unknown, fmt.Errorf("no file has a server %q that is started as a process: nothing was changed", name))
+		}
+	}
+	return all, unknown
 }
 
 // errNoServers says that a file tells nothing of servers, or does so in a way that is not known.
@@ -216,8 +220,8 @@ func unread(all []*job, named bool) error {
 
 // conclude shows what is to change, and unless the run is dry, asks and changes it.
 func conclude(c *cli.Context, all []*job, unwrap, dry bool) error {
-	quiet, check, yes := c.Bool("json"), c.Bool("check"), c.Bool("yes")
-	asks := !quiet && !yes && askable()
+	check, yes := c.Bool("check"), c.Bool("yes")
+	asks := !yes && askable()
 	var restart []string
 	edits, bare, done := 0, 0, 0
 	for _, j := range all {
@@ -228,22 +232,20 @@ func conclude(c *cli.Context, all []*job, unwrap, dry bool) error {
 				bare++
 			}
 		}
-		if !quiet {
-			j.show(os.Stdout, unwrap, check)
-		}
+		j.show(os.Stdout, unwrap, check)
 		if check || dry || edited == 0 || !yes && !(asks && confirm(j.question(edited, unwrap))) {
 			continue
 		}
 		done += edited
-		j.replace(quiet)
+		j.replace()
 		if title := j.Client.Title; j.changed && title != "" && !slices.Contains(restart, title) {
 			restart = append(restart, title)
 		}
 	}
-	if len(restart) > 0 && !quiet {
+	if len(restart) > 0 {
 		fmt.Fprintln(os.Stdout, "start again:", strings.Join(restart, ", "))
 	}
-	if !quiet && !unwrap && !c.Args().Present() {
+	if !unwrap && !c.Args().Present() {
 		nameProject()
 	}
 	switch {
@@ -279,9 +281,9 @@ func (j *job) question(n int, unwrap bool) string {
 }
 
 // replace writes the file.
-func (j *job) replace(quiet bool) {
+func (j *job) replace() {
 	j.err = j.Replace(j.plan.Text)
-	if j.changed = j.err == nil; j.changed && !quiet {
+	if j.changed = j.err == nil; j.changed {
 		fmt.Fprintln(os.Stdout, "changed", display.Text(j.Path))
 	}
 }
@@ -303,17 +305,6 @@ func ownPath() (string, error) {
 		return exe, nil
 	}
 	return "", fmt.Errorf("to write the path of this program, %s: its file must be named %s, or linked by that name in a directory of PATH", exe, clients.Program)
-}
-
-// pathIn is the command for a server that has these directories as its PATH: "", the name, where it is found in them.
-// Clients read a directory that is not absolute in ways of their own.
-func pathIn(dirs string) (string, error) {
-	for _, dir := range filepath.SplitList(dirs) {
-		if _, err := exec.LookPath(filepath.Join(dir, clients.Program)); err == nil && filepath.IsAbs(dir) {
-			return "", nil
-		}
-	}
-	return ownPath()
 }
 
 // placesOf are the files that the arguments name, or those of all known clients. Beside ErrNoConfiguration there may be
@@ -482,51 +473,4 @@ func excerpt(line string, others []string) string {
 // tabbed is display.Text for lines of files, where tabs indent.
 func tabbed(line string) string {
 	return display.Text(strings.ReplaceAll(line, "\t", "    "))
-}
-
-// The JSON form.
-type wrapReport struct {
-	Version int        `json:"version"`
-	Files   []wrapFile `json:"files"`
-}
-
-type wrapFile struct {
-	Path    string       `json:"path"`
-	Client  string       `json:"client,omitempty"`
-	Changed bool         `json:"changed"`
-	Error   string       `json:"error,omitempty"`
-	Servers []wrapServer `json:"servers"`
-}
-
-type wrapServer struct {
-	Name    string `json:"name"`
-	Wrapped bool   `json:"wrapped"` // before the change
-	Edited  bool   `json:"edited"`
-	Remote  bool   `json:"remote,omitempty"`
-	Error   string `json:"error,omitempty"`
-}
-
-func wrapReportOf(all []*job) wrapReport {
-	out := wrapReport{Version: display.SchemaVersion, Files: []wrapFile{}}
-	for _, r := range all {
-		f := wrapFile{Path: r.Path, Client: r.Client.Name, Changed: r.changed, Servers: []wrapServer{}}
-		if r.err != nil {
-			f.Error = r.err.Error()
-		}
-		for _, ch := range r.plan.Changes {
-			s := wrapServer{Name: ch.Name, Wrapped: ch.Wrapped, Edited: ch.Edited}
-			if ch.Err != nil {
-				s.Error = ch.Err.Error()
-			}
-			f.Servers = append(f.Servers, s)
-		}
-		for _, name := range r.plan.Remote {
-			f.Servers = append(f.Servers, wrapServer{Name: name, Remote: true})
-		}
-		for _, name := range r.plan.Unread {
-			f.Servers = append(f.Servers, wrapServer{Name: name, Error: notSaid})
-		}
-		out.Files = append(out.Files, f)
-	}
-	return out
 }

@@ -25,8 +25,8 @@ type Options struct {
 	// Path is the command that clients start: a path, or Program where that is found by name. "" leaves the command of
 	// servers that are wrapped already, and is Program for others.
 	Path string
-	// PathIn gives Path for a server that has a PATH of its own, where some clients look for the command. Nil gives Path.
-	PathIn func(dirs string) (string, error)
+	// Absolute is in place of Path for a server that has a PATH of its own, where some clients look for the command.
+	Absolute string
 	// Flags are those of run. Nil leaves the flags of servers that are wrapped already.
 	Flags []string
 	// Listed says why an organisation's list lets no command be changed; nil if none does.
@@ -215,10 +215,8 @@ func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, 
 	case at == 0 && !e.joined && e.list != nil && len(e.args) == 0 && !onlySpace(text, e.list.start+1, e.list.end-1):
 		return nil, nil, errForm // unwrap could not tell the comments in the list from others
 	}
-	if dirs, own := env["PATH"].(string); own && at == 0 && o.Path == "" && o.PathIn != nil {
-		if o.Path, err = o.PathIn(dirs); err != nil {
-			return nil, nil, err
-		}
+	if env["PATH"] != nil && at == 0 {
+		o.Path = cmp.Or(o.Path, o.Absolute)
 	}
 	var name []string
 	if at > 0 {
