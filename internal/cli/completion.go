@@ -4,7 +4,6 @@ import (
 	_ "embed" // for the scripts
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"mcp-tether/internal/clients"
 	"mcp-tether/internal/display"
 	"mcp-tether/internal/live"
-	"mcp-tether/internal/session"
 )
 
 // The shells ask the program itself for the words that may come next. Their scripts are installed by packages, and printed by
@@ -110,10 +108,9 @@ func candidates(a *cli.App, words []string) (all []string) {
 
 // livingIDs are the ids of the user's living sessions, each with its name.
 func livingIDs() (all []string) {
-	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
-	defer session.CloseAll(dirs)
-	living, _, _ := livingSessions(dirs, left, func([]live.Session) {})
-	for _, l := range living {
+	seen, _ := live.See(runtimeDir(), nil)
+	defer seen.Close()
+	for _, l := range seen.Sessions {
 		all = append(all, display.Text(l.ID)+"\t"+display.Text(l.Name))
 	}
 	return all

@@ -40,9 +40,9 @@ func examine(c *cli.Context) error {
 	if c.Bool("json") {
 		err = doctor.JSON(os.Stdout, all)
 	} else {
-		on := coloured(os.Stdout)
-		colours := map[doctor.State]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}
-		err = doctor.Text(os.Stdout, all, func(s doctor.State, text string) string { return paint(on, colours[s], text) })
+		on := display.Coloured(os.Stdout)
+		colours := map[doctor.State]string{doctor.OK: display.Green, doctor.Warn: display.Yellow, doctor.Fail: display.Red}
+		err = doctor.Text(os.Stdout, all, func(s doctor.State, text string) string { return display.Paint(on, colours[s], text) })
 	}
 	if err != nil {
 		return err

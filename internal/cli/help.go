@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mcp-tether/internal/argv"
+	"mcp-tether/internal/display"
 )
 
 func helpCommand() *cli.Command {
@@ -64,8 +65,8 @@ func printHelp(w io.Writer, _ string, about any) {
 		printOverview(w, about.(*cli.App))
 		return
 	}
-	on := coloured(w)
-	fmt.Fprintf(w, "%s - %s\n\n   %s\n", paint(on, bold, "mcp-tether "+c.Name), c.Usage, c.UsageText)
+	on := display.Coloured(w)
+	fmt.Fprintf(w, "%s - %s\n\n   %s\n", display.Paint(on, display.Bold, "mcp-tether "+c.Name), c.Usage, c.UsageText)
 	if c.Description != "" {
 		fmt.Fprintf(w, "\n%s\n", indented(c.Description))
 	}
@@ -73,7 +74,7 @@ func printHelp(w io.Writer, _ string, about any) {
 	for i, f := range visible(tableOf(c.Name)) {
 		if i == 0 || f.Group != group {
 			group = f.Group
-			fmt.Fprintf(w, "\n%s:\n", paint(on, bold, cmp.Or(group, "Flags")))
+			fmt.Fprintf(w, "\n%s:\n", display.Paint(on, display.Bold, cmp.Or(group, "Flags")))
 		}
 		printFlag(w, on, &f)
 	}
@@ -98,14 +99,14 @@ func printFlag(w io.Writer, on bool, f *argv.Flag) {
 	if len(more) > 0 {
 		text += " (" + strings.Join(more, ", ") + ")"
 	}
-	fmt.Fprintf(w, "   %s%s\n%s\n", paint(on, bold, name), value, fold(text, flagIndent))
+	fmt.Fprintf(w, "   %s%s\n%s\n", display.Paint(on, display.Bold, name), value, fold(text, flagIndent))
 }
 
 func printOverview(w io.Writer, a *cli.App) {
-	on := coloured(w)
-	fmt.Fprintf(w, "%s - %s\n\n   mcp-tether COMMAND [flags]\n", paint(on, bold, a.Name), a.Usage)
+	on := display.Coloured(w)
+	fmt.Fprintf(w, "%s - %s\n\n   mcp-tether COMMAND [flags]\n", display.Paint(on, display.Bold, a.Name), a.Usage)
 	for _, g := range groups {
-		fmt.Fprintf(w, "\n%s:\n", paint(on, bold, g.title))
+		fmt.Fprintf(w, "\n%s:\n", display.Paint(on, display.Bold, g.title))
 		for _, name := range g.names {
 			fmt.Fprintf(w, "   %-12s%s\n", name, a.Command(name).Usage)
 		}

@@ -48,14 +48,14 @@ func restartCommand() *cli.Command {
 
 func restart(c *cli.Context) error {
 	p, err := pick(c, "restart", false)
-	defer p.close()
+	defer p.Close()
 	switch {
 	case err != nil:
 		return err
-	case !p.confirmed(c, "Restart the servers of "+counted(len(p.sessions), "session")+"?"):
+	case !p.confirmed(c, "Restart the servers of "+counted(len(p.meant), "session")+"?"):
 		return status{exitFindings, errors.New("nothing was restarted")}
 	}
-	return p.outcome(reportRestarted(c.Bool("json"), live.Restart(p.sessions, c.Bool("force"), c.Duration("timeout"))))
+	return p.outcome(reportRestarted(c.Bool("json"), live.Restart(p.meant, c.Bool("force"), c.Duration("timeout"))))
 }
 
 func reportRestarted(asJSON bool, restarted []live.Restarted) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,9 +29,6 @@ Examples:
    mcp-tether stop --all
    mcp-tether stop $(mcp-tether ps -q)`
 
-// stopTimeout is how long ps --watch waits for a stop.
-const stopTimeout = 15 * time.Second
-
 var stopFlags = [...]argv.Flag{
 	{Name: "name", Kind: argv.Text, Usage: "the sessions with this `LABEL`"},
 	{Name: "gateway", Kind: argv.Number, Usage: "the sessions of the gateway with this `PID`"},
@@ -48,16 +44,16 @@ func stopCommand(delegated bool) *cli.Command {
 
 func stop(c *cli.Context, delegated bool) error {
 	p, err := pick(c, "stop", delegated)
-	defer p.close()
+	defer p.Close()
 	switch {
 	case err != nil:
 		return err
 	case delegated:
-		return reportStopped(c.Bool("json"), live.StopListed(p.dirs, p.all, c.Args().Slice(), c.Duration("timeout")))
-	case !p.confirmed(c, "Stop "+counted(len(p.sessions), "session")+"?"):
+		return reportStopped(c.Bool("json"), live.StopListed(p.Dirs, p.Sessions, c.Args().Slice(), c.Duration("timeout")))
+	case !p.confirmed(c, "Stop "+counted(len(p.meant), "session")+"?"):
 		return status{exitFindings, errors.New("nothing was stopped")}
 	}
-	return p.outcome(reportStopped(c.Bool("json"), live.StopAs(p.sessions, os.Getuid(), c.Duration("timeout"))))
+	return p.outcome(reportStopped(c.Bool("json"), live.StopAs(p.meant, os.Getuid(), c.Duration("timeout"))))
 }
 
 func reportStopped(asJSON bool, stopped []live.Stopped) error {

@@ -402,12 +402,12 @@ func (j *job) show(w io.Writer, unwrap, check bool) {
 	if j.err != nil || unwrap && !named {
 		return
 	}
-	on := coloured(w)
+	on := display.Coloured(w)
 	title := display.Text(j.Path)
 	if j.Client.Title != "" {
 		title += " (" + j.Client.Title + ")"
 	}
-	fmt.Fprintln(w, paint(on, bold, title))
+	fmt.Fprintln(w, display.Paint(on, display.Bold, title))
 	for _, name := range j.plan.Remote {
 		if !unwrap {
 			fmt.Fprintf(w, "  %s: reached by network, nothing to wrap\n", display.Text(name))
@@ -428,10 +428,10 @@ func (j *job) show(w io.Writer, unwrap, check bool) {
 		}
 		fmt.Fprintf(w, "@@ line %d\n", h.Line)
 		for i := range h.Old {
-			fmt.Fprintln(w, paint(on, red, "-"+excerpt(h.Old[i], h.New)))
+			fmt.Fprintln(w, display.Paint(on, display.Red, "-"+excerpt(h.Old[i], h.New)))
 		}
 		for i := range h.New {
-			fmt.Fprintln(w, paint(on, green, "+"+excerpt(h.New[i], h.Old)))
+			fmt.Fprintln(w, display.Paint(on, display.Green, "+"+excerpt(h.New[i], h.Old)))
 		}
 	}
 }
