@@ -33,10 +33,10 @@ const (
 	foreign Format = "foreign"
 )
 
-// Server is one MCP server that a gateway starts as a process, as the configuration file has it.
+// Server is one MCP server that a gateway starts as a process. Args is the command line that runs in the end, without mcp-tether.
 type Server struct {
-	Name, Command string
-	Args          []string
+	Name string
+	Args []string
 }
 
 // File is one configuration file as it was read.
@@ -168,7 +168,7 @@ func readServers(text []byte, format Format) (File, error) {
 	}
 	for i := range found {
 		if e := &found[i]; e.command.text != "" {
-			f.Servers = append(f.Servers, Server{Name: e.name, Command: e.command.text, Args: e.words()})
+			f.Servers = append(f.Servers, Server{e.name, e.started(e.commandAt())})
 		}
 	}
 	f.projects = slices.DeleteFunc(o.projects, func(dir string) bool { return !filepath.IsAbs(dir) })
@@ -188,8 +188,7 @@ func formatOf(name string) Format {
 
 // parse decodes a document.
 func parse(text []byte, format Format) (doc map[string]any, err error) {
-	// Some editors write a byte order mark.
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
 	if format == TOML {
 		err = toml.Unmarshal(text, &doc)
 		return doc, err
@@ -197,13 +196,10 @@ func parse(text []byte, format Format) (doc map[string]any, err error) {
 	if json.Unmarshal(text, &doc) == nil {
 		return doc, nil
 	}
-	root, err := Parse(text)
+	root, err := treeOf(text, format)
 	if err != nil {
 		return nil, err
 	}
-	doc, object := root.Any().(map[string]any)
-	if !object {
-		return nil, ErrNotObject
-	}
+	doc, _ = root.asAny().(map[string]any)
 	return doc, nil
 }

@@ -34,8 +34,7 @@ func lines(files ...File) []string {
 	out := []string{}
 	for _, f := range files {
 		for _, s := range f.Servers {
-			command, args := s.unwrapped()
-			out = append(out, s.Name+": "+strings.Join(append([]string{command}, args...), " "))
+			out = append(out, s.Name+": "+strings.Join(s.Args, " "))
 		}
 	}
 	return out
