@@ -25,7 +25,7 @@ func Main(args []string) int {
 	runtime.LockOSThread()
 	switch part, page, happening, _ := waiting.Entered(); part {
 	case waiting.Starter:
-		if args[1] == "run" && (argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) || argv.WantsFront(args[2:], os.Getenv)) {
+		if fronts, shares := argv.Wants(args[2:], os.Getenv); args[1] == "run" && (fronts || shares) {
 			report(0, errTerminal)
 		}
 		return serve(append([]string{args[0], "run"}, args[2:]...), page)
@@ -69,8 +69,8 @@ func play(args []string) int {
 // run is a user's: with flags that may ask for a front, or in a binary that has no entry before the runtime. Without a page there is no
 // waiter. A front that shares never leaves, so one that goes on where another was shares nothing.
 func run(args []string, page *waiting.Page) int {
-	shares := argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) && (page == nil || !page.Resumes())
-	fronts := argv.WantsFront(args[2:], os.Getenv)
+	fronts, shares := argv.Wants(args[2:], os.Getenv)
+	shares = shares && (page == nil || !page.Resumes())
 	if page == nil && (shares || fronts) && proc.OnTerminal() {
 		report(0, errTerminal)
 		shares, fronts = false, false
