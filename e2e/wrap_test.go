@@ -147,7 +147,7 @@ func TestWrapElsewhere(t *testing.T) {
 			t.Errorf("no %s in\n%s", name, doctor)
 		}
 	}
-	if !strings.Contains(doctor, `"command": "mcp-tether", "args": ["run","--name","q","--","npx","y"]`) || strings.Count(doctor, "2 of 2 servers not wrapped") != 6 {
+	if strings.Count(doctor, "by hand, behind mcp-tether run --name NAME --") != 2 || strings.Count(doctor, "2 of 2 servers not wrapped") != 6 {
 		t.Errorf("doctor:\n%s", doctor)
 	}
 	if o := h.run("wrap", "--check"); o.code != 1 {

@@ -42,8 +42,6 @@ type Change struct {
 	Keys []string
 	// Wanted says that the server was chosen, Wrapped how its entry is now, and Edited whether that would be changed.
 	Wanted, Wrapped, Edited bool
-	// Line is the command line that it has once it is wrapped; nil where it is left alone.
-	Line []string
 	// Err says why it is left alone.
 	Err error
 }
@@ -91,7 +89,7 @@ func Rewrite(text []byte, format Format, o Options, want func(name string) bool)
 		c := Change{Name: e.name, Keys: e.keys, Err: e.err, Wrapped: e.commandAt() > 0}
 		if c.Wanted = want(c.Name); c.Wanted && c.Err == nil {
 			var mine []edit
-			mine, c.Line, c.Err = e.plan(text, environment(lookup(before, e.keys)), o)
+			mine, c.Err = e.plan(text, environment(lookup(before, e.keys)), o)
 			c.Edited = len(mine) > 0
 			edits = append(edits, mine...)
 		}
@@ -196,24 +194,22 @@ func (e *entry) words() []string {
 	return words
 }
 
-// plan gives the edits that an entry needs and its command line once it is wrapped, or says why it is left alone. env is what the
-// entry adds to the environment.
-func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, line []string, err error) {
+// plan gives the edits that an entry needs, or says why it is left alone. env is what the entry adds to the environment.
+func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, err error) {
 	at := e.commandAt()
 	switch {
 	case at == 0 && path.Base(e.command.text) == Program:
-		return nil, nil, errNoCommand
+		return nil, errNoCommand
 	case at == 0 && e.namesUs(), path.Base(e.started(at)[0]) == Program:
-		return nil, nil, ErrIndirect
+		return nil, ErrIndirect
 	case o.Unwrap && at > 0:
-		edits, err = e.unwrap(text, at)
-		return edits, nil, err
+		return e.unwrap(text, at)
 	case o.Unwrap:
-		return nil, nil, nil
+		return nil, nil
 	case at == 0 && strings.HasPrefix(e.command.text, "-"):
-		return nil, nil, errForm // run would take it for a flag
+		return nil, errForm // run would take it for a flag
 	case at == 0 && !e.joined && e.list != nil && len(e.args) == 0 && !onlySpace(text, e.list.start+1, e.list.end-1):
-		return nil, nil, errForm // unwrap could not tell the comments in the list from others
+		return nil, errForm // unwrap could not tell the comments in the list from others
 	}
 	if env["PATH"] != nil && at == 0 {
 		o.Path = cmp.Or(o.Path, o.Absolute)
@@ -235,9 +231,9 @@ func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, 
 		edits, err = e.rewrap(text, at, o)
 	}
 	if len(edits) > 0 && o.Listed != nil {
-		return nil, nil, o.Listed
+		return nil, o.Listed
 	}
-	return edits, e.line(at, o), err
+	return edits, err
 }
 
 // started is the command line that an entry starts in the end.
@@ -246,22 +242,6 @@ func (e *entry) started(at int) []string {
 		return e.words()[at:]
 	}
 	return append([]string{e.command.text}, e.words()...)
-}
-
-// line is the command line of an entry once it is wrapped with these options.
-func (e *entry) line(at int, o Options) []string {
-	program, flags := cmp.Or(o.Path, Program), o.Flags
-	if at > 0 {
-		program = cmp.Or(o.Path, e.command.text)
-		if flags == nil {
-			flags = e.words()[1:e.flagsEnd(at)]
-		}
-	}
-	out := append([]string{program, "run"}, flags...)
-	if at > 0 && e.flagsEnd(at) < at || at == 0 && (e.joined || e.list != nil) {
-		out = append(out, "--")
-	}
-	return append(out, e.started(at)...)
 }
 
 // flagsEnd is where the flags of a wrapped entry end in args; they begin at 1.
