@@ -2,13 +2,13 @@ package argv
 
 import "fmt"
 
-// DelegatedArgs is the command line of a child that becomes a user, for the program that was started under the given
+// delegatedArgs is the command line of a child that becomes a user, for the program that was started under the given
 // name.
-func DelegatedArgs(program string, uid int, words []string) []string {
+func delegatedArgs(program string, uid int, words []string) []string {
 	return inRole(program, roleDelegated, append([]string{joined("", uid)}, words...)...)
 }
 
-// SplitDelegatedArgs undoes DelegatedArgs: the command line without what is hidden. ok is false where the command line
+// SplitDelegatedArgs undoes delegatedArgs: the command line without what is hidden. ok is false where the command line
 // is not a delegated one.
 func SplitDelegatedArgs(args []string) (own []string, uid int, ok bool, err error) {
 	if !hasRole(args, roleDelegated) {

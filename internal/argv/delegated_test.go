@@ -6,7 +6,7 @@ import (
 )
 
 func TestDelegatedArgs(t *testing.T) {
-	own, uid, ok, err := SplitDelegatedArgs(DelegatedArgs("p", 1<<32-2, []string{"reap", "--json"}))
+	own, uid, ok, err := SplitDelegatedArgs(delegatedArgs("p", 1<<32-2, []string{"reap", "--json"}))
 	if !ok || err != nil || uid != 1<<32-2 || !reflect.DeepEqual(own, []string{"p", "reap", "--json"}) {
 		t.Errorf("%q, %d, %v, %v", own, uid, ok, err)
 	}

@@ -13,7 +13,7 @@ const (
 	shareScopeFlag  = "share-scope"
 	shareIgnoreFlag = "share-ignore-env"
 
-	EnvShare   = "MCP_TETHER_SHARE"
+	envShare   = "MCP_TETHER_SHARE"
 	EnvScope   = "MCP_TETHER_SHARE_SCOPE"
 	EnvIgnored = "MCP_TETHER_SHARE_IGNORE_ENV"
 )

@@ -62,7 +62,7 @@ func TestSessionArgs(t *testing.T) {
 			t.Errorf("%q gives %q", line, got)
 		}
 		if front, share := Wants(got[2:], func(name string) string {
-			return map[string]string{EnvShare: "1", "MCP_TETHER_HIBERNATE": "10m", "MCP_TETHER_ON_CRASH": Restart, "MCP_TETHER_LAZY": "1", "MCP_TETHER_STDOUT_GUARD": "1", "MCP_TETHER_KEEP_STDERR": "1"}[name]
+			return map[string]string{envShare: "1", "MCP_TETHER_HIBERNATE": "10m", "MCP_TETHER_ON_CRASH": Restart, "MCP_TETHER_LAZY": "1", "MCP_TETHER_STDOUT_GUARD": "1", "MCP_TETHER_KEEP_STDERR": "1"}[name]
 		}); front || share {
 			t.Errorf("%q: the session of the server shares, or wants a front", line)
 		}

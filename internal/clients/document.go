@@ -23,7 +23,7 @@ type Document struct {
 // Why a file is not changed.
 var (
 	ErrLink    = errors.New("it is a link; name the file that it leads to")
-	ErrChanged = errors.New("it was changed meanwhile; try again")
+	errChanged = errors.New("it was changed meanwhile; try again")
 )
 
 // OpenDocument reads a file that its owner wants changed. It must be a
@@ -36,7 +36,7 @@ func OpenDocument(p Place) (Document, error) {
 		return d, withoutName(err)
 	}
 	if p.Format == foreign {
-		return d, ErrByHand
+		return d, errByHand
 	}
 	if err := mayReplace(st); err != nil {
 		return d, err
@@ -54,7 +54,7 @@ func OpenDocument(p Place) (Document, error) {
 		return d, err
 	}
 	if !os.SameFile(st, d.stat) {
-		return d, ErrChanged
+		return d, errChanged
 	}
 	d.Text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	if len(d.Text) > maxFile {
@@ -90,7 +90,7 @@ func mayReplace(st fs.FileInfo) error {
 // Plan is what is to become of the file.
 func (d Document) Plan(o Options, want func(name string) bool) (Plan, error) {
 	o.Listed = listed("", d.Place)
-	return Rewrite(d.Text, d.Format, o, want)
+	return rewrite(d.Text, d.Format, o, want)
 }
 
 // ownParent refuses a directory in which another user could put a file of theirs in the place of ours while we write.
@@ -137,7 +137,7 @@ func (d Document) unchanged() error {
 		return err
 	}
 	if !os.SameFile(now.stat, d.stat) || !bytes.Equal(now.Text, d.Text) {
-		return ErrChanged
+		return errChanged
 	}
 	return nil
 }

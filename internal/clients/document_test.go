@@ -85,7 +85,7 @@ func TestReplaceOfAChangedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := read(t, name)
-		if err := d.Replace([]byte("new")); !errors.Is(err, ErrChanged) && !errors.Is(err, ErrLink) {
+		if err := d.Replace([]byte("new")); !errors.Is(err, errChanged) && !errors.Is(err, ErrLink) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if read(t, name) != now {

@@ -72,13 +72,13 @@ type others struct {
 	projects []string
 }
 
-// ErrByHand says that a file is in a language that is not read.
-var ErrByHand = errors.New("it is YAML or XML, which is not rewritten: write mcp-tether run --name NAME -- in front of the command by hand")
+// errByHand says that a file is in a language that is not read.
+var errByHand = errors.New("it is YAML or XML, which is not rewritten: write mcp-tether run --name NAME -- in front of the command by hand")
 
 // entries finds the servers that are started as processes.
 func entries(text []byte, format Format) (found []entry, o others, err error) {
 	if format == foreign {
-		return nil, o, ErrByHand
+		return nil, o, errByHand
 	}
 	root, err := treeOf(text, format)
 	if err != nil {

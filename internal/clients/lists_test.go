@@ -45,7 +45,7 @@ func TestLists(t *testing.T) {
 func TestListedServers(t *testing.T) {
 	text := `{"mcpServers":{"bare":{"command":"node","args":["x"]},"wrapped":{"command":"mcp-tether","args":["run","--","node","x"]}}}`
 	for _, flags := range [][]string{nil, {"--lazy"}} {
-		p, err := Rewrite([]byte(text), JSON, Options{Listed: ErrListed, Flags: flags}, every)
+		p, err := rewrite([]byte(text), JSON, Options{Listed: ErrListed, Flags: flags}, every)
 		if err != nil || string(p.Text) != text {
 			t.Fatalf("%v, %s", err, p.Text)
 		}
@@ -55,7 +55,7 @@ func TestListedServers(t *testing.T) {
 			}
 		}
 	}
-	if p, err := Rewrite([]byte(text), JSON, Options{Listed: ErrListed, Unwrap: true}, every); err != nil || !p.Changes[1].Edited {
+	if p, err := rewrite([]byte(text), JSON, Options{Listed: ErrListed, Unwrap: true}, every); err != nil || !p.Changes[1].Edited {
 		t.Errorf("unwrap: %v, %+v", err, p.Changes)
 	}
 }

@@ -48,7 +48,7 @@ type Change struct {
 
 // Bare reports whether the server was chosen, and starts without this program although nothing keeps it from being wrapped.
 func (c *Change) Bare() bool {
-	return c.Wanted && !c.Wrapped && !errors.Is(c.Err, ErrIndirect) && !errors.Is(c.Err, ErrListed)
+	return c.Wanted && !c.Wrapped && !errors.Is(c.Err, errIndirect) && !errors.Is(c.Err, ErrListed)
 }
 
 // Plan is what is to become of a text.
@@ -67,9 +67,9 @@ type Hunk struct {
 	Old, New []string
 }
 
-// Rewrite wraps or unwraps the servers that want chooses; it is asked once for each of Changes. Every byte that has nothing
+// rewrite wraps or unwraps the servers that want chooses; it is asked once for each of Changes. Every byte that has nothing
 // to do with how these servers are started stays as it is.
-func Rewrite(text []byte, format Format, o Options, want func(name string) bool) (Plan, error) {
+func rewrite(text []byte, format Format, o Options, want func(name string) bool) (Plan, error) {
 	if !utf8.Valid(text) {
 		// Names are compared, and readers disagree on names that are not UTF-8.
 		return Plan{}, errNotUTF8
@@ -154,8 +154,8 @@ func linesOf(text []byte) []string {
 	return all
 }
 
-// ErrIndirect says that an entry starts this program in a way of its own, or seems to.
-var ErrIndirect = errors.New("it names " + Program + " in a way of its own")
+// errIndirect says that an entry starts this program in a way of its own, or seems to.
+var errIndirect = errors.New("it names " + Program + " in a way of its own")
 
 // errNoCommand says that an entry starts this program, but no server.
 var errNoCommand = errors.New("it does not start as " + Program + " run and a command, so no server runs")
@@ -201,7 +201,7 @@ func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, 
 	case at == 0 && path.Base(e.command.text) == Program:
 		return nil, errNoCommand
 	case at == 0 && e.namesUs(), path.Base(e.started(at)[0]) == Program:
-		return nil, ErrIndirect
+		return nil, errIndirect
 	case o.Unwrap && at > 0:
 		return e.unwrap(text, at)
 	case o.Unwrap:

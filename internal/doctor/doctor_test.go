@@ -56,7 +56,7 @@ func inCgroupOfItsOwn(t *testing.T) string {
 func TestHostLeavesNothing(t *testing.T) {
 	own := inCgroupOfItsOwn(t)
 	dir := t.TempDir()
-	all := Machine(dir)
+	all := machine(dir)
 	if c := only(t, all, "records"); c.State != OK || !strings.Contains(c.Found, dir) {
 		t.Errorf("%+v", c)
 	}
@@ -81,7 +81,7 @@ func TestRecordsInAnOpenDirectory(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "mcp-tether"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if c := only(t, Machine(dir), "records"); c.State != Fail || c.Cure == "" {
+	if c := only(t, machine(dir), "records"); c.State != Fail || c.Cure == "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -93,12 +93,12 @@ func TestMemory(t *testing.T) {
 		if err := os.WriteFile(os.Getenv("HOST_PROC")+"/meminfo", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if c := only(t, Machine(t.TempDir()), "memory"); c.State != state || !strings.Contains(c.Found, "of 15.3G") {
+		if c := only(t, machine(t.TempDir()), "memory"); c.State != state || !strings.Contains(c.Found, "of 15.3G") {
 			t.Errorf("%s kB available: %+v", available, c)
 		}
 	}
 	t.Setenv("HOST_PROC", t.TempDir())
-	if c := only(t, Machine(t.TempDir()), "memory"); c.State != Warn {
+	if c := only(t, machine(t.TempDir()), "memory"); c.State != Warn {
 		t.Errorf("nothing to read: %+v", c)
 	}
 }
@@ -106,7 +106,7 @@ func TestMemory(t *testing.T) {
 func TestClients(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	if c := Clients(); len(c) != 1 || c[0].State != Warn {
+	if c := examineClients(); len(c) != 1 || c[0].State != Warn {
 		t.Errorf("nothing is here: %+v", c)
 	}
 	put := func(name, text string) string {
@@ -134,7 +134,7 @@ func TestClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := Text(&text, Clients(), func(_ State, text string) string { return text }); err != nil {
+	if err := Text(&text, examineClients(), func(_ State, text string) string { return text }); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -172,13 +172,13 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 	}()
 	defer l.Close()
 	t.Setenv("DOCKER_HOST", "unix://"+socket)
-	if c, ok := Engine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
+	if c, ok := askEngine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
 		t.Errorf("%+v, %v", c, ok)
 	}
 	// A session asks this one first.
 	t.Setenv("DOCKER_HOST", "unix:///nowhere")
 	t.Setenv(engine.EnvURL, socket)
-	if c, ok := Engine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
+	if c, ok := askEngine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
 		t.Errorf("%+v, %v", c, ok)
 	}
 }
@@ -186,7 +186,7 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
-	if c := Program(); c.State != Warn || !strings.Contains(c.Cure, "wrap writes the whole path") {
+	if c := program(); c.State != Warn || !strings.Contains(c.Cure, "wrap writes the whole path") {
 		t.Errorf("%+v", c)
 	}
 	own, err := os.Executable()
@@ -196,7 +196,7 @@ func TestProgram(t *testing.T) {
 	if err := os.Symlink(own, filepath.Join(dir, "mcp-tether")); err != nil {
 		t.Fatal(err)
 	}
-	if c := Program(); c.State != OK {
+	if c := program(); c.State != OK {
 		t.Errorf("%+v", c)
 	}
 	// The launcher of our npm package becomes another file. Any other file is another program.
@@ -207,7 +207,7 @@ func TestProgram(t *testing.T) {
 		}
 		testkit.WriteProgram(t, file, []byte("#!/bin/sh\n"))
 		t.Setenv("PATH", bin)
-		if c := Program(); c.State != state {
+		if c := program(); c.State != state {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"mcp-tether/internal/engine"
 )
 
-// Program asks whether clients find this program by its name.
-func Program() Check {
+// program asks whether clients find this program by its name.
+func program() Check {
 	own, err := os.Executable()
 	if err != nil {
 		return poor(Warn, "program", "", "its path is not known: %v", err)
@@ -36,8 +36,8 @@ func Program() Check {
 // engineTimeout bounds a question to an engine.
 const engineTimeout = 3 * time.Second
 
-// Engine asks the container engine that a session's clients would use. ok is false where none is in sight.
-func Engine() (c Check, ok bool) {
+// askEngine asks the container engine that a session's clients would use. ok is false where none is in sight.
+func askEngine() (c Check, ok bool) {
 	e, ok, err := engine.Resolve(os.Getenv(engine.EnvURL), os.Getenv)
 	if err != nil {
 		return poor(Warn, "engine", "docker context ls, or --containers=off for sessions without one", "containers do not end with their session: %v", err), true
@@ -54,8 +54,8 @@ func Engine() (c Check, ok bool) {
 	return good("engine", "%s (%s) answers: containers end with their session", e.URL, e.From), true
 }
 
-// Clients reads the configurations of the clients that are here.
-func Clients() []Check {
+// examineClients reads the configurations of the clients that are here.
+func examineClients() []Check {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return []Check{poor(Warn, aboutClients, "set HOME", "%v", err)}

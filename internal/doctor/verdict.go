@@ -24,8 +24,8 @@ const (
 	AboutLeaks   = "leaks"
 )
 
-// Verdict says in a line what matters most in all checks: what leaks, what else is wrong, and what is not wrapped.
-func Verdict(all []Check) string {
+// verdict says in a line what matters most in all checks: what leaks, what else is wrong, and what is not wrapped.
+func verdict(all []Check) string {
 	parts := []string{leaks(all)}
 	var wrong []string
 	for _, c := range all {

@@ -24,7 +24,7 @@ func TestVerdict(t *testing.T) {
 		"nothing leaks; records, limits failed; 2 of 2 servers are wrapped": {
 			poor(Fail, "records", "", ""), poor(Fail, "limits", "", ""), poor(Fail, "records", "", ""), poor(Warn, "kernel", "", ""), fine, client(OK, 2, 0)},
 	} {
-		if got := Verdict(all); got != want {
+		if got := verdict(all); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		var b bytes.Buffer

@@ -26,14 +26,14 @@ func See(runtime string, more func([]Session)) (s Seen, err error) {
 	for _, err := range left {
 		note(err.Error())
 	}
-	if s.Sessions, err = List(s.Dirs, note); err != nil {
+	if s.Sessions, err = listAll(s.Dirs, note); err != nil {
 		return s, err
 	}
 	if more != nil {
 		more(s.Sessions)
 	}
 	if os.Getuid() == 0 {
-		s.Sessions = append(s.Sessions, Others(note)...)
+		s.Sessions = append(s.Sessions, others(note)...)
 	}
 	sort.SliceStable(s.Sessions, func(i, j int) bool { return s.Sessions[i].Started.Before(s.Sessions[j].Started) })
 	return s, nil

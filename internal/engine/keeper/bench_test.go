@@ -56,7 +56,7 @@ func ways(b *testing.B, serve func(c net.Conn)) map[string]string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &Proxy{Dial: at.Dial, Labels: ours, Made: func(string) {}, Warn: func(error) {}, At: at}
+	p := &proxy{Dial: at.Dial, Labels: ours, Made: func(string) {}, Warn: func(error) {}, At: at}
 	go func() { _ = p.Serve(engine.NewListener(fd)) }()
 	b.Cleanup(p.Close)
 	return map[string]string{"direct": at.Socket, "splice": filepath.Join(dir, "splice"), "proxy": filepath.Join(dir, "proxy")}
