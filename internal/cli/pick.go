@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -55,4 +57,26 @@ func (p *picked) outcome(err error) error {
 		return status{code: exitUnread}
 	}
 	return err
+}
+
+// notDone says why a session is not as was asked.
+func notDone(id, why string) error {
+	return fmt.Errorf("session %s: %s", display.Text(id), display.Text(why))
+}
+
+// tell prints what became of the sessions: as one object, or a line for each that is as was asked.
+func tell(asJSON bool, object any, done []string, failed []error) error {
+	if asJSON {
+		if err := display.JSON(os.Stdout, object); err != nil {
+			return err
+		}
+		done = nil
+	}
+	for _, line := range done {
+		fmt.Fprintln(os.Stdout, strings.TrimSpace(display.Text(line)))
+	}
+	if len(failed) > 0 {
+		return status{exitFindings, errors.Join(failed...)}
+	}
+	return nil
 }

@@ -4,16 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/display"
 	"mcp-tether/internal/live"
-	"mcp-tether/internal/proc"
 )
 
 const psHelp = `Lists the living sessions that you may see: your own, or those of all
@@ -31,7 +28,7 @@ Examples:
 var psFlags = [...]argv.Flag{
 	{Name: "tree", Usage: "show every process and container"},
 	{Name: "quiet", Short: "q", Usage: "print nothing but whole ids"},
-	{Name: "watch", Usage: "show again and again; on a terminal as a tree with keys"},
+	{Name: "watch", Usage: "show again and again, as a tree with keys"},
 	{Name: "interval", Default: "2s", Kind: argv.Duration, Usage: "with --watch: `DURATION` from one list to the next"},
 	{Name: "json", Usage: "print one JSON object"},
 }
@@ -54,18 +51,10 @@ func ps(c *cli.Context) error {
 		}
 		return err
 	}
-	if c.NArg() > 0 || c.Bool("quiet") {
-		return usageError("--watch takes no SESSION and no --quiet")
+	if c.NArg() > 0 || c.Bool("quiet") || c.Bool("json") || !term.IsTerminal(int(os.Stdout.Fd())) || os.Getenv("TERM") == "dumb" {
+		return usageError("--watch shows all sessions on a terminal; elsewhere: watch mcp-tether ps")
 	}
-	if !c.Bool("json") && term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb" {
-		return live.Watch(runtimeDir(), c.Duration("interval"))
-	}
-	arriving, err := proc.Catch(1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGHUP-1))
-	for over := false; err == nil && !over; {
-		_, err = list(c)
-		over = err == nil && proc.Poll([]unix.PollFd{{Fd: int32(arriving.FD()), Events: unix.POLLIN}}, c.Duration("interval")) > 0
-	}
-	return err
+	return live.Watch(runtimeDir(), c.Duration("interval"))
 }
 
 // list prints the sessions once, and reports whether something could not be read.

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -59,30 +57,21 @@ func restart(c *cli.Context) error {
 }
 
 func reportRestarted(asJSON bool, restarted []live.Restarted) error {
-	if asJSON {
-		err := display.JSON(os.Stdout, struct {
-			Version   int              `json:"version"`
-			Restarted []live.Restarted `json:"restarted"`
-		}{display.SchemaVersion, restarted})
-		if err != nil {
-			return err
-		}
-	}
+	var done []string
 	var failed []error
 	for _, r := range restarted {
-		said := strings.TrimSpace(display.Text("restarted " + r.ID + " " + r.Name))
+		said := strings.TrimSpace("restarted " + r.ID + " " + r.Name)
 		switch {
 		case !r.Restarted:
-			failed = append(failed, fmt.Errorf("session %s: %s", display.Text(r.ID), display.Text(r.Error)))
-		case asJSON:
+			failed = append(failed, notDone(r.ID, r.Error))
 		case r.Next:
-			fmt.Fprintln(os.Stdout, said+": the next message starts the server")
+			done = append(done, said+": the next message starts the server")
 		default:
-			fmt.Fprintln(os.Stdout, said)
+			done = append(done, said)
 		}
 	}
-	if len(failed) > 0 {
-		return status{exitFindings, errors.Join(failed...)}
-	}
-	return nil
+	return tell(asJSON, struct {
+		Version   int              `json:"version"`
+		Restarted []live.Restarted `json:"restarted"`
+	}{display.SchemaVersion, restarted}, done, failed)
 }

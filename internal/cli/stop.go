@@ -2,9 +2,7 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -57,26 +55,17 @@ func stop(c *cli.Context, delegated bool) error {
 }
 
 func reportStopped(asJSON bool, stopped []live.Stopped) error {
-	if asJSON {
-		err := display.JSON(os.Stdout, struct {
-			Version int            `json:"version"`
-			Stopped []live.Stopped `json:"stopped"`
-		}{display.SchemaVersion, stopped})
-		if err != nil {
-			return err
-		}
-	}
+	var done []string
 	var failed []error
 	for _, s := range stopped {
-		switch {
-		case !s.Ended:
-			failed = append(failed, fmt.Errorf("session %s: %s", display.Text(s.ID), display.Text(s.Error)))
-		case !asJSON:
-			fmt.Fprintln(os.Stdout, strings.TrimSpace(display.Text("ended "+s.ID+" "+s.Name)))
+		if s.Ended {
+			done = append(done, "ended "+s.ID+" "+s.Name)
+		} else {
+			failed = append(failed, notDone(s.ID, s.Error))
 		}
 	}
-	if len(failed) > 0 {
-		return status{exitFindings, errors.Join(failed...)}
-	}
-	return nil
+	return tell(asJSON, struct {
+		Version int            `json:"version"`
+		Stopped []live.Stopped `json:"stopped"`
+	}{display.SchemaVersion, stopped}, done, failed)
 }

@@ -56,30 +56,28 @@ type File struct {
 // that are missing or closed to us, and calls warn for others that cannot be read.
 func Known(homes []string, warn func(error)) (out []File) {
 	var seen []fs.FileInfo
-	add := func(name string) (f File) {
-		text, st, err := readFile(name, false)
+	var add func(name string)
+	add = func(name string) {
+		f, st, err := readConfiguration(name, false)
 		again := func(other fs.FileInfo) bool { return os.SameFile(st, other) }
 		switch {
-		case err == nil && slices.ContainsFunc(seen, again):
-			return f
-		case err == nil:
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), st != nil && slices.ContainsFunc(seen, again):
+			return
+		case st != nil:
 			seen = append(seen, st)
-			f, err = readServers(text, formatOf(name))
-		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
-			return f
 		}
 		if err != nil {
-			warn(fmt.Errorf("read configuration %s: %w", name, err))
-			return f
+			warn(err)
+			return
 		}
 		out = append(out, f)
-		return f
+		for _, dir := range f.projects {
+			add(filepath.Join(dir, projectFile))
+		}
 	}
 	for _, home := range homes {
 		for _, p := range Places(home) {
-			for _, dir := range add(p.Path).projects {
-				add(filepath.Join(dir, projectFile))
-			}
+			add(p.Path)
 		}
 	}
 	return out
@@ -87,16 +85,21 @@ func Known(homes []string, warn func(error)) (out []File) {
 
 // Named reads one file that the user named.
 func Named(name string) (File, error) {
-	text, _, err := readFile(name, true)
-	if err != nil {
-		return File{}, fmt.Errorf("read configuration %s: %w", name, err)
-	}
-	f, err := readServers(text, formatOf(name))
-	if err != nil {
-		return File{}, fmt.Errorf("read configuration %s: %w", name, err)
-	}
+	f, _, err := readConfiguration(name, true)
 	f.AnyUser = true
-	return f, nil
+	return f, err
+}
+
+// readConfiguration reads the servers in a file.
+func readConfiguration(name string, named bool) (f File, st fs.FileInfo, err error) {
+	text, st, err := readFile(name, named)
+	if err == nil {
+		f, err = readServers(text, formatOf(name))
+	}
+	if err != nil {
+		err = fmt.Errorf("read configuration %s: %w", name, err)
+	}
+	return f, st, err
 }
 
 // Homes are the home directories of the user: $HOME, and the one in the machine's list of users. A directory of another user is

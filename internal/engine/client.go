@@ -329,7 +329,7 @@ func (c Client) roundTrip(ctx context.Context, method, path, send string) ([]byt
 
 // readResponse reads the response to a request other than HEAD, and returns its body if the engine did as it was asked.
 func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
-	r, err := readFinalHead(br)
+	r, err := ReadFinalHead(br)
 	if err != nil {
 		return nil, err
 	}
@@ -356,8 +356,8 @@ func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
 	return nil, errors.New(said)
 }
 
-// readFinalHead reads the head of a response, after any interim ones.
-func readFinalHead(br *bufio.Reader) (Response, error) {
+// ReadFinalHead reads the head of a response, after any interim ones.
+func ReadFinalHead(br *bufio.Reader) (Response, error) {
 	for {
 		head, err := ReadHead(br)
 		if err != nil {

@@ -112,13 +112,7 @@ func (p *proxy) ask(at net.Conn, request []byte, to route) ([]byte, error) {
 
 // readAnswer reads a response, after any interim ones.
 func readAnswer(br *bufio.Reader) (r engine.Response, body []byte, err error) {
-	for r.Status < 200 && err == nil {
-		var head []byte
-		if head, err = engine.ReadHead(br); err == nil {
-			r, err = engine.ParseResponse(head)
-		}
-	}
-	if err != nil {
+	if r, err = engine.ReadFinalHead(br); err != nil {
 		return engine.Response{}, nil, err
 	}
 	body, err = r.ReadBody(br, maxCreated)
