@@ -56,7 +56,7 @@ func TestWrapAndUnwrap(t *testing.T) {
 	if o := h.run("wrap"); o.code != 1 || !strings.Contains(o.stderr, "--yes") || h.text(codex) != codexText {
 		t.Errorf("without an answer: %+v", o)
 	}
-	if o := h.run("wrap", "--dry-run"); o.code != 0 || !strings.Contains(o.stdout, "+command = \"mcp-tether\" # that\n") || h.text(codex) != codexText {
+	if o := h.run("wrap", "--dry-run"); o.code != 0 || !strings.Contains(o.stdout, "  - npx -y x\n  + mcp-tether run --name files -- npx -y x\n") || h.text(codex) != codexText {
 		t.Errorf("dry run: %+v", o)
 	}
 	o := h.run("wrap", "--yes", "--", "--hibernate", "10m", "--name", "a b")
@@ -199,9 +199,9 @@ func TestWrapInColour(t *testing.T) {
 		ok(t, err)
 		y := openTTY(t, env, w, tether, "wrap")
 		if none {
-			y.expect("\n+{")
+			y.expect("\n  + mcp-tether run")
 		} else {
-			y.expect("\x1b[32m+{")
+			y.expect("\x1b[32m  + mcp-tether run")
 		}
 		y.expect("Wrap 1 server of Cursor? [y/N] ")
 		y.typed("n\n")

@@ -43,7 +43,7 @@ wrapped, or the answer was no; 2 something could not be read or changed.
 
 Examples:
    mcp-tether wrap                 # all clients, a question a file
-   mcp-tether wrap --dry-run codex # only show the difference
+   mcp-tether wrap --dry-run codex # only show what
    mcp-tether wrap codex -- --lazy --hibernate 10m
    mcp-tether wrap --server files codex -- --share
    mcp-tether wrap --check .mcp.json # in CI`
@@ -59,7 +59,7 @@ Examples:
 // wrapFlags are the flags of wrap; the first ones are also those of unwrap.
 var wrapFlags = [...]argv.Flag{
 	{Name: "yes", Short: "y", Usage: "do not ask"},
-	{Name: "dry-run", Usage: "only show the difference"},
+	{Name: "dry-run", Usage: "only show what would change"},
 	{Name: "server", Kind: argv.List, Usage: "only the server `NAME` (repeatable)"},
 	{Name: "check", Usage: "change nothing, and fail if a server is not wrapped"},
 }
@@ -256,7 +256,7 @@ func conclude(c *cli.Context, all []*job, unwrap, dry bool) error {
 	case asks:
 		return status{exitFindings, errors.New("nothing was changed")}
 	}
-	return status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run to see the difference")}
+	return status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run to see what")}
 }
 
 // edited is how many servers would change.
@@ -358,29 +358,16 @@ func askable() bool {
 	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
 }
 
-// confirm asks one question. Any answer but yes is a no.
+// confirm asks one question on a terminal, which gives a line at a time. Any answer but yes is a no.
 func confirm(question string) bool {
 	fmt.Fprint(os.Stdout, fold(question+" [y/N]", 0)+" ")
-	switch strings.ToLower(strings.TrimSpace(readLine(os.Stdin))) {
+	var line [256]byte
+	n, _ := os.Stdin.Read(line[:])
+	switch strings.ToLower(strings.TrimSpace(string(line[:max(n, 0)]))) {
 	case "y", "yes":
 		return true
 	}
 	return false
-}
-
-// readLine reads no more than a line: what follows is the answer to the next question.
-func readLine(r io.Reader) string {
-	var line []byte
-	b := make([]byte, 1)
-	for {
-		n, err := r.Read(b)
-		if n > 0 {
-			line = append(line, b[0])
-		}
-		if err != nil || n > 0 && b[0] == '\n' {
-			return string(line)
-		}
-	}
 }
 
 func counted(n int, what string) string {
@@ -392,9 +379,6 @@ func counted(n int, what string) string {
 	}
 	return fmt.Sprint(n, " ", what, "s")
 }
-
-// maxShown is how many bytes of a changed line are shown. Some clients write the whole file as one line.
-const maxShown = 160
 
 // show prints what would change in a file, and what is left alone.
 func (j *job) show(w io.Writer, unwrap, check bool) {
@@ -420,18 +404,11 @@ func (j *job) show(w io.Writer, unwrap, check bool) {
 		fmt.Fprintln(w, "  "+errNoServers.Error())
 	}
 	for i := range j.plan.Changes {
-		fmt.Fprintf(w, "  %s: %s\n", display.Text(j.plan.Changes[i].Name), state(&j.plan.Changes[i], unwrap, check))
-	}
-	for _, h := range j.plan.Hunks {
-		if check {
-			break
-		}
-		fmt.Fprintf(w, "@@ line %d\n", h.Line)
-		for i := range h.Old {
-			fmt.Fprintln(w, display.Paint(on, display.Red, "-"+excerpt(h.Old[i], h.New)))
-		}
-		for i := range h.New {
-			fmt.Fprintln(w, display.Paint(on, display.Green, "+"+excerpt(h.New[i], h.Old)))
+		ch := &j.plan.Changes[i]
+		fmt.Fprintf(w, "  %s: %s\n", display.Text(ch.Name), state(ch, unwrap, check))
+		if ch.Edited && !check {
+			fmt.Fprintln(w, display.Paint(on, display.Red, "  - "+display.Command(ch.Old)))
+			fmt.Fprintln(w, display.Paint(on, display.Green, "  + "+display.Command(ch.New)))
 		}
 	}
 }
@@ -451,26 +428,4 @@ func state(ch *clients.Change, unwrap, check bool) string {
 		return "wrapped"
 	}
 	return "not wrapped"
-}
-
-// excerpt cuts a long line down to the part where it begins to differ from the lines of the other side.
-func excerpt(line string, others []string) string {
-	if len(line) <= maxShown {
-		return tabbed(line)
-	}
-	same := 0
-	for _, o := range others {
-		n := 0
-		for n < min(len(o), len(line)) && o[n] == line[n] {
-			n++
-		}
-		same = max(same, n)
-	}
-	from := max(0, min(same-maxShown/4, len(line)-maxShown))
-	return "..." + tabbed(line[from:min(len(line), from+maxShown)]) + "..."
-}
-
-// tabbed is display.Text for lines of files, where tabs indent.
-func tabbed(line string) string {
-	return display.Text(strings.ReplaceAll(line, "\t", "    "))
 }

@@ -42,6 +42,8 @@ type Change struct {
 	Keys []string
 	// Wanted says that the server was chosen, Wrapped how its entry is now, and Edited whether that would be changed.
 	Wanted, Wrapped, Edited bool
+	// Old and New are its command line in the text before and after.
+	Old, New []string
 	// Err says why it is left alone.
 	Err error
 }
@@ -54,17 +56,10 @@ func (c *Change) Bare() bool {
 // Plan is what is to become of a text.
 type Plan struct {
 	Text []byte
-	// Changes are about each server that is started as a process, in the order of the text, and Hunks the lines that differ.
+	// Changes are about each server that is started as a process, in the order of the text.
 	Changes []Change
-	Hunks   []Hunk
 	// Remote are the names of the servers that are reached by network, and Unread of those that do not say how they start.
 	Remote, Unread []string
-}
-
-// Hunk is a run of lines before and after. Line is the number of the first one, from 1.
-type Hunk struct {
-	Line     int
-	Old, New []string
 }
 
 // rewrite wraps or unwraps the servers that want chooses; it is asked once for each of Changes. Every byte that has nothing
@@ -96,7 +91,7 @@ func rewrite(text []byte, format Format, o Options, want func(name string) bool)
 		p.Changes = append(p.Changes, c)
 	}
 	sort.SliceStable(edits, func(a, b int) bool { return edits[a].start < edits[b].start })
-	p.Text, p.Hunks = apply(text, edits), hunks(text, edits)
+	p.Text = apply(text, edits)
 	if err := verify(before, p.Text, format, p.Changes, o); err != nil {
 		return Plan{}, err // nothing would change
 	}
@@ -117,41 +112,6 @@ func apply(text []byte, edits []edit) []byte {
 		at = e.end
 	}
 	return append(out, text[at:]...)
-}
-
-// hunks are the lines that edits touch. The edits are in order.
-func hunks(text []byte, edits []edit) []Hunk {
-	var all []Hunk
-	for i := 0; i < len(edits); {
-		start := bytes.LastIndexByte(text[:edits[i].start], '\n') + 1
-		end, first := lineEnd(text, edits[i].end), i
-		for i++; i < len(edits) && edits[i].start <= end+1; i++ {
-			end = lineEnd(text, edits[i].end)
-		}
-		inner := make([]edit, 0, i-first)
-		for _, e := range edits[first:i] {
-			inner = append(inner, edit{span{e.start - start, e.end - start}, e.text})
-		}
-		old := text[start:end]
-		all = append(all, Hunk{1 + bytes.Count(text[:start], []byte("\n")), linesOf(old), linesOf(apply(old, inner))})
-	}
-	return all
-}
-
-// lineEnd is the end of the line that a place is in.
-func lineEnd(text []byte, at int) int {
-	if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
-		return at + n
-	}
-	return len(text)
-}
-
-func linesOf(text []byte) []string {
-	all := strings.Split(string(text), "\n")
-	for i := range all {
-		all[i] = strings.TrimSuffix(all[i], "\r")
-	}
-	return all
 }
 
 // errIndirect says that an entry starts this program in a way of its own, or seems to.
@@ -369,20 +329,21 @@ var errNotUTF8 = errors.New("it is not UTF-8 text; save it as UTF-8 and try agai
 // package.
 var errNotMeant = errors.New("the new text would not say what it should; please report this")
 
-// verify reads the new text as a client would. Each server must start what it started before, and the changed ones in
-// the way that was asked for.
+// verify reads the new text as a client would, and takes the command lines from there. Each server must start what it started before,
+// and the changed ones in the way that was asked for.
 func verify(before map[string]any, out []byte, format Format, changes []Change, o Options) error {
 	after, err := parse(out, format)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotMeant, err)
 	}
-	for _, c := range changes {
+	for i := range changes {
+		c := &changes[i]
 		a, b := lookup(before, c.Keys), lookup(after, c.Keys)
 		if a == nil && b == nil {
 			continue // an entry in a form that is left alone
 		}
-		lineA, wrappedA := lineOf(a)
-		lineB, wrappedB := lineOf(b)
+		lineA, wrappedA := lineOf(a, &c.Old)
+		lineB, wrappedB := lineOf(b, &c.New)
 		if !reflect.DeepEqual(lineA, lineB) || !c.Edited && wrappedA != wrappedB || c.Edited && wrappedB == o.Unwrap {
 			return fmt.Errorf("%w: server %s", errNotMeant, c.Name)
 		}
@@ -430,7 +391,8 @@ func environment(entry map[string]any) map[string]any {
 }
 
 // lineOf is the command line that an entry starts in the end, with what is no text in it, and whether that is by way of this program.
-func lineOf(entry map[string]any) (line []any, wrapped bool) {
+// all gets the words that the entry has.
+func lineOf(entry map[string]any, all *[]string) (line []any, wrapped bool) {
 	if joined, ok := entry["command"].([]any); ok {
 		line = joined
 	} else {
@@ -447,6 +409,7 @@ func lineOf(entry map[string]any) (line []any, wrapped bool) {
 	for i := range line {
 		words[i], _ = line[i].(string)
 	}
+	*all = words
 	if len(words) < 3 || path.Base(words[0]) != Program || words[1] != "run" {
 		return line, false
 	}
