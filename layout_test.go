@@ -237,7 +237,7 @@ func byPath() map[string]string {
 		"cgroup.walk/filepath.WalkDir":              names + ", or to the user of this pass. A cgroup is no link",
 		"cgroup.walk/unix.Lstat":                    "whose a cgroup is; it is opened by itself",
 		"cgroup.openCgroup/proc.OpenPath":           "no part of the path is a link, and what is opened is a cgroup",
-		"internal/clients.Homes/os.Stat":            own,
+		"internal/clients.Home/os.Stat":             own,
 		"internal/clients.readFile/os.OpenFile":     own + ", or the machine's; without waiting for a writer",
 		"reap.Metrics/proc.Replace":                 own,
 		"internal/clients.Replace/proc.Replace":     mine,

@@ -65,17 +65,7 @@ func leaks() []doctor.Check {
 	if os.Getuid() == 0 {
 		o.ForUsers = []string{"reap", "--json"}
 	}
-	done := make(chan []doctor.Check, 1)
-	go func() {
-		r, err := reap.Pass(o)
-		done <- leaking(r, err)
-	}()
-	select {
-	case all := <-done:
-		return all
-	case <-time.After(leakTimeout):
-		return []doctor.Check{{About: doctor.AboutLeaks, State: doctor.Warn, Found: "a process or file could not be read in time", Cure: "mcp-tether reap"}}
-	}
+	return leaking(passInTime(o))
 }
 
 func leaking(r reap.Report, err error) []doctor.Check {

@@ -51,10 +51,10 @@ type File struct {
 	projects []string
 }
 
-// Known reads the files of the known gateways below the given home directories, and those of the projects that they
+// Known reads the files of the known gateways below a home directory, and those of the projects that they
 // name: the same that wrap changes. They speak for the user that reads them, whichever user has written them. It passes over files
 // that are missing or closed to us, and calls warn for others that cannot be read.
-func Known(homes []string, warn func(error)) (out []File) {
+func Known(home string, warn func(error)) (out []File) {
 	var seen []fs.FileInfo
 	var add func(name string)
 	add = func(name string) {
@@ -75,10 +75,8 @@ func Known(homes []string, warn func(error)) (out []File) {
 			add(filepath.Join(dir, projectFile))
 		}
 	}
-	for _, home := range homes {
-		for _, p := range Places(home) {
-			add(p.Path)
-		}
+	for _, p := range Places(home) {
+		add(p.Path)
 	}
 	return out
 }
@@ -102,25 +100,19 @@ func readConfiguration(name string, named bool) (f File, st fs.FileInfo, err err
 	return f, st, err
 }
 
-// Homes are the home directories of the user: $HOME, and the one in the machine's list of users. A directory of another user is
-// passed over: sudo keeps the variable, and root has no business there.
-func Homes() (out []string) {
-	var candidates []string
-	if h, err := os.UserHomeDir(); err == nil {
-		candidates = append(candidates, h)
-	}
+// Home is the home directory of the user: $HOME, or the one in the machine's list of users where that is another user's: sudo keeps the
+// variable, and root has no business there. It is "" if neither is the user's own.
+func Home() string {
+	at := []string{os.Getenv("HOME")}
 	if u, err := user.Current(); err == nil {
-		candidates = append(candidates, u.HomeDir)
+		at = append(at, u.HomeDir)
 	}
-	for _, h := range candidates {
-		if h = filepath.Clean(h); !filepath.IsAbs(h) || h == "/" || slices.Contains(out, h) {
-			continue
-		}
-		if st, err := os.Stat(h); err == nil && st.IsDir() && owner(st) == os.Getuid() {
-			out = append(out, h)
+	for _, h := range at {
+		if st, err := os.Stat(h); err == nil && filepath.IsAbs(h) && st.IsDir() && owner(st) == os.Getuid() && h != "/" {
+			return h
 		}
 	}
-	return out
+	return ""
 }
 
 // owner is the user that a file belongs to.
