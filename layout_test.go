@@ -57,7 +57,7 @@ func variables() map[string]string {
 		"internal/cli.bashCompletion":      embedded,
 		"internal/cli.zshCompletion":       embedded,
 		"internal/cli.fishCompletion":      embedded,
-		"internal/cli.groups":              table,
+		"internal/cli.table":               table,
 		"internal/cli.jsonFlags":           table,
 		"internal/cli.psFlags":             table,
 		"internal/cli.reapFlags":           table,

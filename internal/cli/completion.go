@@ -26,19 +26,13 @@ var (
 	fishCompletion string
 )
 
-func completionCommand() *cli.Command {
-	return describeCommand("completion", "print a completion script for bash, zsh or fish", "bash|zsh|fish", "", func(c *cli.Context) error {
-		script := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[c.Args().First()]
-		if script == "" {
-			return usageError("completion needs one of bash, zsh, fish")
-		}
-		fmt.Fprint(c.App.Writer, script)
-		return nil
-	})
-}
-
-func completeCommand() *cli.Command {
-	return &cli.Command{Name: "__complete", Hidden: true, HideHelpCommand: true, SkipFlagParsing: true, Action: complete}
+func completion(c *cli.Context) error {
+	script := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[c.Args().First()]
+	if script == "" {
+		return usageError("completion needs one of bash, zsh, fish")
+	}
+	fmt.Fprint(c.App.Writer, script)
+	return nil
 }
 
 // complete prints the words that may stand in the place of the last one, each with what it means after a tab. ":files" and

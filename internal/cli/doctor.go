@@ -27,10 +27,6 @@ Examples:
    mcp-tether doctor
    mcp-tether doctor --json | jq '.checks[] | select(.state != "ok")'`
 
-func doctorCommand() *cli.Command {
-	return describeCommand("doctor", "say what works here, what is not wrapped and what leaks", "[flags]", doctorHelp, examine)
-}
-
 func examine(c *cli.Context) error {
 	if c.Args().Present() {
 		return usageError("doctor takes no arguments, got " + c.Args().First())

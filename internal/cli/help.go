@@ -12,38 +12,20 @@ import (
 	"mcp-tether/internal/display"
 )
 
-func helpCommand() *cli.Command {
-	return describeCommand("help", "show help about a command", "[COMMAND]", "", func(c *cli.Context) error {
-		name := c.Args().First()
-		if name == "" {
-			return cli.ShowAppHelp(c)
-		}
-		if c.App.Command(name) == nil {
-			return noCommand(c.App, name)
-		}
-		return cli.ShowCommandHelp(c, name)
-	})
-}
-
-func versionCommand() *cli.Command {
-	return describeCommand("version", "print the version", "", "", func(c *cli.Context) error { cli.ShowVersion(c); return nil })
+func help(c *cli.Context) error {
+	name := c.Args().First()
+	if name == "" {
+		return cli.ShowAppHelp(c)
+	}
+	if c.App.Command(name) == nil {
+		return noCommand(c.App, name)
+	}
+	return cli.ShowCommandHelp(c, name)
 }
 
 func noCommand(a *cli.App, name string) error {
 	hint := cli.SuggestCommand(a.VisibleCommands(), name)
 	return usageError("no such command: " + name + "; d" + strings.TrimPrefix(hint, "D") + " (see mcp-tether --help)")
-}
-
-// groups are the commands as a user meets them.
-var groups = [...]struct {
-	title string
-	names []string
-}{
-	{"Start here", []string{"wrap", "doctor", "unwrap"}},
-	{"Look", []string{"ps", "history"}},
-	{"End or start again", []string{"stop", "restart", "reap"}},
-	{"What wrap writes", []string{"run"}},
-	{"Other", []string{"completion", "help", "version"}},
 }
 
 // words are what a newcomer may not know.
@@ -105,11 +87,13 @@ func printFlag(w io.Writer, on bool, f *argv.Flag) {
 func printOverview(w io.Writer, a *cli.App) {
 	on := display.Coloured(w)
 	fmt.Fprintf(w, "%s - %s\n\n   mcp-tether COMMAND [flags]\n", display.Paint(on, display.Bold, a.Name), a.Usage)
-	for _, g := range groups {
-		fmt.Fprintf(w, "\n%s:\n", display.Paint(on, display.Bold, g.title))
-		for _, name := range g.names {
-			fmt.Fprintf(w, "   %-12s%s\n", name, a.Command(name).Usage)
+	group := ""
+	for i := range table {
+		if table[i].group != group {
+			group = table[i].group
+			fmt.Fprintf(w, "\n%s:\n", display.Paint(on, display.Bold, group))
 		}
+		fmt.Fprintf(w, "   %-12s%s\n", table[i].name, table[i].usage)
 	}
 	fmt.Fprintf(w, "\n%s\n", words)
 }

@@ -42,10 +42,6 @@ var historyFlags = [...]argv.Flag{
 	{Name: "json", Usage: "print one JSON object"},
 }
 
-func historyCommand() *cli.Command {
-	return describeCommand("history", "show sessions that are over: why, and what was ended", "[flags] [SESSION]", historyHelp, history)
-}
-
 // pastSessions are the sessions of the user that are over, eldest first.
 func pastSessions() (all []*session.Past, unread int, err error) {
 	dir, err := session.FindState(os.Getuid(), os.Getenv("XDG_STATE_HOME"), os.Getenv("HOME"))

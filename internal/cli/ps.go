@@ -33,10 +33,6 @@ var psFlags = [...]argv.Flag{
 	{Name: "json", Usage: "print one JSON object"},
 }
 
-func psCommand() *cli.Command {
-	return describeCommand("ps", "show living sessions", "[flags] [SESSION]", psHelp, ps)
-}
-
 func ps(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return usageError("ps takes one SESSION, got " + c.Args().Get(1))

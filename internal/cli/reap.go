@@ -89,20 +89,19 @@ var reapFlags = [...]argv.Flag{
 	{Name: reap.SpareFlag, Kind: argv.List, Hidden: true},
 }
 
-func reapCommand(delegated bool) *cli.Command {
-	return describeCommand("reap", "find and end what outlived its session", "[flags]", reapHelp, func(c *cli.Context) error {
-		if id := c.String("forget"); id != "" {
-			if c.Bool("kill") {
-				return usageError("--forget ends nothing, and --kill does: give one of them")
-			}
-			return forget(strings.ToLower(id))
+// reapAs is reap, for root's child where it is delegated.
+func reapAs(c *cli.Context, delegated bool) error {
+	if id := c.String("forget"); id != "" {
+		if c.Bool("kill") {
+			return usageError("--forget ends nothing, and --kill does: give one of them")
 		}
-		o, err := reapOptions(c, delegated)
-		if err != nil {
-			return err
-		}
-		return reapPass(c, o)
-	})
+		return forget(strings.ToLower(id))
+	}
+	o, err := reapOptions(c, delegated)
+	if err != nil {
+		return err
+	}
+	return reapPass(c, o)
 }
 
 // forget removes a record that is in the way: its engine is gone. Root asks no other users.

@@ -40,10 +40,6 @@ var restartFlags = [...]argv.Flag{
 	{Name: "json", Usage: "print one JSON object"},
 }
 
-func restartCommand() *cli.Command {
-	return describeCommand("restart", "start the servers of living sessions again", "[flags] [SESSION...]", restartHelp, restart)
-}
-
 func restart(c *cli.Context) error {
 	p, err := pick(c, "restart", false)
 	defer p.Close()

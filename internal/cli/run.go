@@ -66,7 +66,7 @@ type settings struct {
 
 // runCommand describes run. The flag parser leaves what it has read in s; without s the flags are only described.
 func runCommand(s *settings) *cli.Command {
-	c := describeCommand("run", "start a server and end all of it with its session", "[flags] -- COMMAND [ARG...]", runHelp, nil)
+	c := command("run", nil)
 	if s != nil && s.bare {
 		table := slices.Clone(argv.Run[:])
 		for i := range table {

@@ -36,10 +36,6 @@ var stopFlags = [...]argv.Flag{
 	{Name: "json", Usage: "print one JSON object"},
 }
 
-func stopCommand(delegated bool) *cli.Command {
-	return describeCommand("stop", "end living sessions politely", "[flags] [SESSION...]", stopHelp, func(c *cli.Context) error { return stop(c, delegated) })
-}
-
 func stop(c *cli.Context, delegated bool) error {
 	p, err := pick(c, "stop", delegated)
 	defer p.Close()

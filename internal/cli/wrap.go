@@ -67,23 +67,16 @@ var wrapFlags = [...]argv.Flag{
 // alsoUnwrap is how many of them there are.
 const alsoUnwrap = 3
 
-// wrapCommand describes wrap. behind are the words after "--"; nil if there is none.
-func wrapCommand(behind []string) *cli.Command {
-	return describeCommand("wrap", "start the servers of MCP clients under mcp-tether", "[flags] [CLIENT|FILE...] [-- FLAGS of run]", wrapHelp,
-		func(c *cli.Context) error {
-			o := clients.Options{}
-			var err error
-			if o.Flags, err = flagsOfRun(behind); err != nil {
-				return err
-			}
-			return rewrite(c, o)
-		})
+// wrap puts mcp-tether in front. behind are the words after "--"; nil if there is none.
+func wrap(c *cli.Context, behind []string) error {
+	flags, err := flagsOfRun(behind)
+	if err != nil {
+		return err
+	}
+	return rewrite(c, clients.Options{Flags: flags})
 }
 
-func unwrapCommand() *cli.Command {
-	return describeCommand("unwrap", "undo wrap", "[flags] [CLIENT|FILE...]", unwrapHelp,
-		func(c *cli.Context) error { return rewrite(c, clients.Options{Unwrap: true}) })
-}
+func unwrap(c *cli.Context) error { return rewrite(c, clients.Options{Unwrap: true}) }
 
 // flagsOfRun judges flags as run would where the environment says nothing. None are nil, as they were.
 func flagsOfRun(words []string) ([]string, error) {
