@@ -1,5 +1,3 @@
-// Package cli is the command line: one file a command, and the choice of the role that this process plays. It parses
-// flags, calls the rooms below, and prints what they return. Exit codes are decided here and taken by main.
 package cli
 
 import (
