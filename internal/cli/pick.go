@@ -20,8 +20,7 @@ type picked struct {
 	meant []live.Session
 }
 
-// pick finds the sessions that the flags and arguments of a command mean. One that root has delegated picks by itself. It is to be
-// closed also after an error.
+// pick finds the sessions that the flags and arguments of a command mean. One that root has delegated picks by itself.
 func pick(c *cli.Context, command string, delegated bool) (p picked, err error) {
 	p.sel = live.Selector{IDs: c.Args().Slice(), Name: c.String("name"), Gateway: c.Int("gateway"), All: c.Bool("all")}
 	if len(p.sel.IDs) == 0 && !p.open() {
@@ -33,8 +32,11 @@ func pick(c *cli.Context, command string, delegated bool) (p picked, err error) 
 	for _, w := range p.Unread {
 		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", display.Text(w))
 	}
-	if !delegated {
-		p.meant, err = p.sel.Select(p.Sessions)
+	if delegated {
+		return p, nil
+	}
+	if p.meant, err = p.sel.Select(p.Sessions); err != nil {
+		p.Close()
 	}
 	return p, err
 }

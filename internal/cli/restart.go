@@ -42,11 +42,11 @@ var restartFlags = [...]argv.Flag{
 
 func restart(c *cli.Context) error {
 	p, err := pick(c, "restart", false)
-	defer p.Close()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !p.confirmed(c, "Restart the servers of "+counted(len(p.meant), "session")+"?"):
+	}
+	defer p.Close()
+	if !p.confirmed(c, "Restart the servers of "+counted(len(p.meant), "session")+"?") {
 		return status{exitFindings, errors.New("nothing was restarted")}
 	}
 	return p.outcome(reportRestarted(c.Bool("json"), live.Restart(p.meant, c.Bool("force"), c.Duration("timeout"))))

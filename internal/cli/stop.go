@@ -38,10 +38,11 @@ var stopFlags = [...]argv.Flag{
 
 func stop(c *cli.Context, delegated bool) error {
 	p, err := pick(c, "stop", delegated)
+	if err != nil {
+		return err
+	}
 	defer p.Close()
 	switch {
-	case err != nil:
-		return err
 	case delegated:
 		return reportStopped(c.Bool("json"), live.StopListed(p.Dirs, p.Sessions, c.Args().Slice(), c.Duration("timeout")))
 	case !p.confirmed(c, "Stop "+counted(len(p.meant), "session")+"?"):

@@ -26,8 +26,8 @@ func program() Check {
 	a, errA := os.Stat(own)
 	b, errB := os.Stat(found)
 	// The launcher of our npm package becomes this program, which is not beside it: so it is after an installation without scripts.
-	real, _ := filepath.EvalSymlinks(found)
-	if errA == nil && errB == nil && !os.SameFile(a, b) && !strings.HasSuffix(real, "/node_modules/mcp-tether/mcp-tether") {
+	target, _ := filepath.EvalSymlinks(found)
+	if errA == nil && errB == nil && !os.SameFile(a, b) && !strings.HasSuffix(target, "/node_modules/mcp-tether/mcp-tether") {
 		return poor(Warn, "program", "remove one of the two", "clients that look for mcp-tether find %s, and this is %s", found, own)
 	}
 	return good("program", "%s", found)

@@ -18,7 +18,7 @@ type Seen struct {
 }
 
 // See lists the user's living sessions, and as root those of all users, eldest first. more, which may be nil, adds to the user's own.
-// runtime is $XDG_RUNTIME_DIR. Close is to be called also after an error.
+// runtime is $XDG_RUNTIME_DIR.
 func See(runtime string, more func([]Session)) (s Seen, err error) {
 	var left []error
 	s.Dirs, left = session.OpenAllBut(os.Getuid(), runtime)
@@ -27,7 +27,8 @@ func See(runtime string, more func([]Session)) (s Seen, err error) {
 		note(err.Error())
 	}
 	if s.Sessions, err = listAll(s.Dirs, note); err != nil {
-		return s, err
+		s.Close()
+		return Seen{}, err
 	}
 	if more != nil {
 		more(s.Sessions)

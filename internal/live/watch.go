@@ -161,13 +161,14 @@ const stopTimeout = 15 * time.Second
 // stop stops one session, as mcp-tether stop does. Another user may have written down the same id.
 func (w *watcher) stop(l *Session) {
 	defer w.guard()
-	seen, err := See(w.dir, nil)
-	defer seen.Close()
-	all := seen.Sessions
 	said := "no more there: " + label(l)
+	seen, err := See(w.dir, nil)
 	if err != nil {
 		said = display.Error(err)
+	} else {
+		defer seen.Close()
 	}
+	all := seen.Sessions
 	for i := range all {
 		if all[i].ID != l.ID || all[i].UID != l.UID {
 			continue
