@@ -183,7 +183,7 @@ func Alone(opts Options) (int, error) {
 		s.cause, s.code = session.CauseStart, code
 		return s.finish(), err
 	}
-	s.log.Warn().Msg("this binary was not built with make build: if it is killed by SIGKILL, its server is not ended")
+	s.log.Warn().Msg("this binary was not built with make build: if it is killed by SIGKILL, what its server started lives on")
 	s.writeRecord(session.StateRunning)
 	s.startSweep()
 	proc.CloseInherited()
