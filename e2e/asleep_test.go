@@ -91,3 +91,47 @@ func TestSleepersEndWithoutARuntime(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// However a sleeper ends, code and history say what they say with a front. A client that has written before it closed its end is answered.
+func TestSleepersEndAsWithAFront(t *testing.T) {
+	t.Parallel()
+	env, read := ownHistory(t)
+	g, state := startGateway(t), t.TempDir()
+	said := `{"jsonrpc":"2.0","method":"x"}` + "\n"
+	ends := []struct {
+		name, cause, how string
+		end              [][]string
+	}{
+		{"stdin", "stdin-closed", "exit 0", [][]string{{"close", "stdin"}}},
+		{"stdout", "stdout-closed", "exit 0", [][]string{{"close", "stdout"}}},
+		{"term", "signal", "exit 143", [][]string{{"signal", "15"}}},
+		{"hup", "signal", "exit 129", [][]string{{"signal", "1"}}},
+		{"socket", "stdin-closed", "exit 0", [][]string{{"shutdown"}}},
+		{"wrote", "stdin-closed", "exit 0", [][]string{{"write", said}, {"close", "stdin"}}},
+	}
+	for _, c := range ends {
+		stdio := "stdio=pipe"
+		if c.name == "socket" {
+			stdio = "stdio=socketpair"
+		}
+		g.Call("spawn", c.name, stdio, "env="+env, "env=XDG_RUNTIME_DIR="+state, "stderr="+state+"/stderr", "--",
+			tether, "run", "--name="+c.name, "--lazy", "--", "/bin/cat")
+	}
+	stage.Until(t, "all sleep", func() bool { return len(stage.Below(g.PID)) == len(ends) })
+	for _, c := range ends {
+		for _, words := range c.end {
+			g.Call(append([]string{words[0], c.name}, words[1:]...)...)
+		}
+		if c.name == "wrote" && g.Call("eof", c.name) != said {
+			t.Error("what was written before the end is not answered")
+		}
+		if how := g.Call("wait", c.name); how != c.how {
+			t.Errorf("%s: %s, want %s", c.name, how, c.how)
+		}
+	}
+	for i, p := range wantPast(t, read, len(ends)) {
+		if c := ends[i]; p.Name != c.name || p.Cause != c.cause || "exit "+strconv.Itoa(p.Exit) != c.how || (p.Signal != "") != (c.cause == "signal") {
+			t.Errorf("%+v, want %+v", p, c)
+		}
+	}
+}

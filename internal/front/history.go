@@ -41,12 +41,13 @@ func (f *front) prepareEnd() waiting.Closing {
 	if f.lease != nil {
 		c.Record = f.lease.Files()[0]
 	}
-	if f.o.History {
-		p := f.past()
-		var err error
-		if c.Past, c.Directory, err = p.Draft(); err != nil {
-			c.Quiet = false
-		}
+	if !f.o.History {
+		return c
+	}
+	p := f.past()
+	var err error
+	if c.Past, c.Directory, err = p.Draft(); err != nil {
+		f.log.Debug().Err(err).Msg("not in the history if it ends asleep")
 	}
 	return c
 }
