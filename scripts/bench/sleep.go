@@ -81,6 +81,7 @@ func (s *sleepers) measure(n, woken int) []float64 {
 		s.say(i, 1, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`+"\n")
 		s.hear(i, 1)
 		wakes = append(wakes, ms(time.Since(from)))
+		time.Sleep(300 * time.Millisecond) // A start looks at all other sessions once its server runs.
 	}
 	if s.flags[1] == sleepSoon {
 		s.await(n)
