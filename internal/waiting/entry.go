@@ -225,7 +225,7 @@ func meet() *Page {
 	p.fate = int64(unix.SIGKILL)
 	p.anchor, p.supervisor = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0), 0
 	p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD = -1, -1, -1, -1
-	p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD = -1, -1, -1, -1, -1
+	p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD, p.historyFD = -1, -1, -1, -1, -1, -1
 	if p.parent = call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0); p.parent > 0 {
 		p.parentFD = call(unix.SYS_PIDFD_OPEN, uintptr(p.parent), 0, 0, 0, 0, 0)
 		if p.parentFD == -int64(unix.ENOSYS) {

@@ -40,6 +40,7 @@ type Page struct {
 	inherited
 	held
 	prepared
+	closing
 
 	// What does not fit into a frame; each process has its own.
 	anchorRoom, supervisorRoom room
@@ -58,8 +59,17 @@ type inherited struct {
 type held struct {
 	parentFD, gatewayFD, anchorFD, signalFD int64
 	lockFD, leafFD, killFD, listenFD        int64
-	// keptFD is the file in which a front that falls asleep leaves what the next one needs (memfd_create(2)).
-	keptFD int64
+	// keptFD is the file in which a front that falls asleep leaves what the next one needs (memfd_create(2)), and historyFD the
+	// directory of the history.
+	keptFD, historyFD int64
+}
+
+// closing is what the waiter needs to end a session that sleeps.
+type closing struct {
+	// quiet says that no log tells of the end. began is when the session began, in nanoseconds of CLOCK_MONOTONIC.
+	quiet, began int64
+	// draft is where in kept the line for the history is, which is also where the state of the front ends; drafted is its size.
+	draft, drafted int64
 }
 
 // prepared is what the starter has found out.
@@ -80,7 +90,7 @@ type prepared struct {
 	drop   [512]byte
 	add    [16 << 10]byte
 	record [192 << 10]byte
-	// files are the paths of the leaf, if there is one, and of the record's files.
+	// files are the paths of the leaf, if there is one, and of the record's files; a waiter's are the record and the history's name.
 	files [2048]byte
 }
 
