@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/e2e/stage"
 	"mcp-tether/e2e/testkit"
 )
 
@@ -227,4 +228,39 @@ func (p spot) connect(t *testing.T, cmd *exec.Cmd) (say, hear *os.File) {
 		_ = f.Close()
 	}
 	return say, hear
+}
+
+// The gateway's pid is in the environment. The control is the parent, which bare is the gateway.
+func TestGatewayIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		shells int
+		flags  []string
+	}{
+		"itself": {}, "behind shells": {shells: 2},
+		"front": {flags: []string{"--keep-stderr", "--stdout-guard=false"}}, "front, behind a shell": {1, []string{"--keep-stderr", "--stdout-guard=false"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startGateway(t).newSession()
+			argv := s.Wrap(quick(c.flags...), "/bin/sh", "-c", `read -r line; echo "${MCP_TETHER_GATEWAY%%:*} $PPID"`)
+			s.Spawn(setup{Bare: true}, inShells(c.shells)(argv)...)
+			gateway, parent, _ := strings.Cut(strings.TrimSpace(s.Ask("x")), " ")
+			if want := strconv.Itoa(s.gw.PID); gateway != want || parent == want || parent == "" {
+				t.Errorf("gateway %q, parent %q; the gateway is %s", gateway, parent, want)
+			}
+			wantExit(t, s.Wait(), "exit 0")
+		})
+	}
+}
+
+// A shared server has several gateways. What it is told of is its host.
+func TestGatewayOfASharedServer(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	s.client()
+	mark := "MCP_TETHER_GATEWAY=" + strconv.Itoa(s.host()) + ":"
+	if env := stage.Describe(s.server()).Environ(); !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, mark) }) {
+		t.Errorf("no %s in %q", mark, env)
+	}
 }
