@@ -174,7 +174,7 @@ func rewrite(c *cli.Context, o clients.Options) error {
 	}
 	answer := conclude(c, all, o.Unwrap, dry)
 	if c.Bool("json") {
-		if err := display.JSON(os.Stdout, wrapReportOf(all)); err != nil {
+		if err := display.JSON(os.Stdout, wrapReportOf(all, o.Unwrap)); err != nil {
 			return err
 		}
 	} else if len(all) == 0 && missing == nil {
@@ -443,6 +443,9 @@ func (j *job) show(w io.Writer, unwrap, check bool) {
 	}
 	for i := range j.plan.Changes {
 		fmt.Fprintf(w, "  %s: %s\n", display.Text(j.plan.Changes[i].Name), state(&j.plan.Changes[i], unwrap, check))
+		if warning := warningOf(&j.plan.Changes[i], unwrap); warning != "" {
+			fmt.Fprintln(w, "    "+warning)
+		}
 	}
 	for _, h := range j.plan.Hunks {
 		if check {
@@ -456,6 +459,14 @@ func (j *job) show(w io.Writer, unwrap, check bool) {
 			fmt.Fprintln(w, paint(on, green, "+"+excerpt(h.New[i], h.Old)))
 		}
 	}
+}
+
+// warningOf says what may go wrong with a server that is to be wrapped; "" for most.
+func warningOf(ch *clients.Change, unwrap bool) string {
+	if unwrap || !ch.Edited || !clients.GoesByParent(ch.Line) {
+		return ""
+	}
+	return "it goes by its parent, which is mcp-tether then: if it does not find its client, unwrap it (--server NAME)"
 }
 
 // state says what becomes of a server, or with check, what it is.
@@ -517,10 +528,11 @@ type wrapServer struct {
 	Wrapped bool   `json:"wrapped"` // before the change
 	Edited  bool   `json:"edited"`
 	Remote  bool   `json:"remote,omitempty"`
+	Warning string `json:"warning,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 
-func wrapReportOf(all []*job) wrapReport {
+func wrapReportOf(all []*job, unwrap bool) wrapReport {
 	out := wrapReport{Version: display.SchemaVersion, Files: []wrapFile{}}
 	for _, r := range all {
 		f := wrapFile{Path: r.Path, Client: r.Client.Name, Backup: r.backup, Changed: r.changed, Servers: []wrapServer{}}
@@ -528,7 +540,7 @@ func wrapReportOf(all []*job) wrapReport {
 			f.Error = r.err.Error()
 		}
 		for _, ch := range r.plan.Changes {
-			s := wrapServer{Name: ch.Name, Wrapped: ch.Wrapped, Edited: ch.Edited}
+			s := wrapServer{Name: ch.Name, Wrapped: ch.Wrapped, Edited: ch.Edited, Warning: warningOf(&ch, unwrap)}
 			if ch.Err != nil {
 				s.Error = ch.Err.Error()
 			}

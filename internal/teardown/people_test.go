@@ -85,7 +85,7 @@ func TestMembersInUse(t *testing.T) {
 	for name, none := range map[string]*Membership{
 		"whatever asks":           {Root: host.PID, People: People{KeepNothing: true}},
 		"the gateway":             {Root: host.PID, People: People{Above: []int{user.PID}}},
-		"the server's group":      {Root: host.PID, People: People{Group: st.PGRP}},
+		"the server's group":      {Root: host.PID, People: People{Groups: [2]int{st.PGRP}}},
 		"a connection of its own": {Root: os.Getpid()}, // The user is below it.
 	} {
 		members, kept, err := none.Members()

@@ -277,6 +277,9 @@ func (p *Page) look() {
 	mask := ^uint64(0)
 	p.ignored = ignoredBefore & (1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
 	mask &^= p.ignored
+	if call(unix.SYS_GETPGID, 0, 0, 0, 0, 0, 0) == call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0) {
+		p.leads = 1
+	}
 	if p.onTerminal() {
 		p.terminal = 1
 		mask &^= 1<<(unix.SIGTSTP-1) | 1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1)

@@ -10,8 +10,8 @@ type Page struct {
 	anchor, supervisor, starter, parent int64
 	// ready is set by the starter, and spawned by the supervisor (futex(2)).
 	ready, spawned uint32
-	// server is the server's pid, and errno why it could not be executed. unmoved is why it is not in its leaf.
-	server, errno, unmoved int64
+	// server is the server's pid, group its process group, and errno why it could not be executed. unmoved is why it is not in its leaf.
+	server, group, errno, unmoved int64
 	// status is the server's wait status once reaped is 1.
 	reaped, status int64
 	// asked is when the session was asked to end, in nanoseconds of CLOCK_MONOTONIC; 0 while it goes on.
@@ -47,10 +47,10 @@ type Page struct {
 	clone                      cloneArgs
 }
 
-// inherited is what the anchor found when it was started. Sets of signals have bit n-1 for signal n.
+// inherited is what the anchor found when it was started: leads says that it leads a process group. Sets of signals have bit n-1 for signal n.
 type inherited struct {
-	terminal, childrenIgnored int64
-	mask, ignored             uint64
+	terminal, leads, childrenIgnored int64
+	mask, ignored                    uint64
 	// closed has bit n for a standard stream n that was not open.
 	closed uint64
 }

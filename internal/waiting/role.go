@@ -145,12 +145,15 @@ func join(to []byte, texts []string) bool {
 	return true
 }
 
-// AwaitServer waits until the server was started, and returns its pid.
-func (p *Page) AwaitServer() int {
+// AwaitServer waits until the server was started, and returns its pid and its process group, 0 if it has ended before it had one.
+func (p *Page) AwaitServer() (pid, group int) {
 	for p.spawned == 0 {
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&p.spawned)), 0, 0, 0, 0, 0)
 	}
-	return int(p.server)
+	for atomic.LoadInt64(&p.group) == 0 && atomic.LoadInt64(&p.reaped) == 0 {
+		time.Sleep(50 * time.Microsecond)
+	}
+	return int(p.server), int(p.group)
 }
 
 // AwaitStarter waits until a starter that was killed with the supervisor is gone, for at most so long. Until then it may be in a system
@@ -176,6 +179,9 @@ func (p *Page) KeepOnly(list func() []int) {
 func (p *Page) Server() (pid int, status unix.WaitStatus, ended bool) {
 	return int(p.server), unix.WaitStatus(p.status), p.reaped != 0
 }
+
+// Group is the process group of the server, 0 before its start.
+func (p *Page) Group() int { return int(p.group) }
 
 // Failure is why the server could not be executed, and unmoved why it is not in its leaf; nil if it could, or is.
 func (p *Page) Failure() (failed, unmoved error) {
