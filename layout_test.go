@@ -77,6 +77,7 @@ func variables() map[string]string {
 		"internal/clients.knownClients":    table,
 		"internal/clients.codeDirs":        table,
 		"internal/clients.projectFiles":    table,
+		"internal/clients.byParent":        table,
 		"internal/clients.runners":         table,
 		"internal/clients.valueFlags":      table,
 		"internal/clients.tables":          table,

@@ -16,7 +16,6 @@ import (
 // A cgroup that was handed over to a user is used by that user, and ends what the user alone could not kill.
 func TestDelegatedCgroup(t *testing.T) {
 	testkit.Need(t, testkit.Root)
-	needCgroupKill(t)
 	t.Parallel()
 	name := setuidCopy(t)
 	w := world{steps: []string{"cgroup=" + delegate(t)}, uid: nobody}
@@ -47,13 +46,6 @@ func needCgroup(t *testing.T) string {
 	testkit.Lacks(t, testkit.Cgroup, !(err == nil && os.Mkdir(dir, 0o755) == nil), "a cgroup v2 that can be written")
 	t.Cleanup(func() { removeCgroup(t, dir) })
 	return dir
-}
-
-// needCgroupKill is for a test in which only a whole cgroup can be killed, not each member.
-func needCgroupKill(t *testing.T) {
-	t.Helper()
-	_, err := os.Stat(filepath.Join(needCgroup(t), "cgroup.kill"))
-	testkit.Lacks(t, testkit.Kernel, err != nil, "cgroup.kill, of Linux 5.14")
 }
 
 // removeCgroup waits until the kernel has let go of the last process: cgroup.events polls as an exception when it has.

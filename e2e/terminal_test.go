@@ -93,35 +93,25 @@ func (y *tty) endedByAnother() {
 // timeToSay is the grace of a server that no signal ends, but that must get to say that it had one.
 const timeToSay = "--term-grace=3s"
 
-// A server that no signal ends: the first Ctrl-C is its own business, the next one ends it. Where standard input is something else,
-// but the server has the terminal, Ctrl-C reaches it as it would without us, and the second one within a short time is for us.
+// A server that no signal ends: the first Ctrl-C is its own business, the next one ends it.
 func TestTerminalInterruptedTwice(t *testing.T) {
 	testkit.Proof(t)
 	t.Parallel()
-	for name, stdin := range map[string]string{"terminal": "", "stdin elsewhere": "</dev/null "} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			y, s := newShell(t, timeToSay)
-			y.typed("$TETHER $FIXTURE signals " + stdin + "9>$LIFE\n")
-			y.ready()
-			y.resize(40, 100)
-			y.expect("got 28\r")
-			y.typed(ctrlC)
-			y.expect("got 2\r")
-			taker := s.Supervisor()
-			if stdin != "" {
-				taker = s.Record(s.ID()).Anchor.PID
-			}
-			waitTaken(t, taker, syscall.SIGINT)
-			y.resize(41, 100)
-			y.expect("got 28\r") // it lives
-			y.endedByAnother()
-			y.code("137")
-			s.Gone()
-			if c := s.EndedWhole("signal"); c.Signal != "SIGINT" {
-				t.Errorf("signal = %q", c.Signal)
-			}
-		})
+	y, s := newShell(t, timeToSay)
+	y.typed("$TETHER $FIXTURE signals 9>$LIFE\n")
+	y.ready()
+	y.resize(40, 100)
+	y.expect("got 28\r")
+	y.typed(ctrlC)
+	y.expect("got 2\r")
+	waitTaken(t, s.Supervisor(), syscall.SIGINT)
+	y.resize(41, 100)
+	y.expect("got 28\r") // it lives
+	y.endedByAnother()
+	y.code("137")
+	s.Gone()
+	if c := s.EndedWhole("signal"); c.Signal != "SIGINT" {
+		t.Errorf("signal = %q", c.Signal)
 	}
 }
 

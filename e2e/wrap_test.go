@@ -317,6 +317,25 @@ func TestWrapServer(t *testing.T) {
 	}
 }
 
+// A server that goes by its parent is wrapped with a warning, and no other.
+func TestWrapWarns(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	file := h.put("mcp.json", `{"mcpServers":{"omx":{"command":"npx","args":["-y","oh-my-codex@1"]},"x":{"command":"npx","args":["x"]}}}`)
+	const warning = "it goes by its parent"
+	if o := h.run("wrap", "--dry-run", file); o.code != 0 || strings.Count(o.stdout, "omx: to be wrapped\n    "+warning) != 1 || strings.Count(o.stdout, warning) != 1 {
+		t.Errorf("wrap: %+v", o)
+	}
+	if o := h.run("wrap", "--yes", file); o.code != 0 {
+		t.Errorf("wrap: %+v", o)
+	}
+	for _, words := range [][]string{{"wrap", file}, {"unwrap", "--dry-run", file}, {"unwrap", "--yes", file}} {
+		if o := h.run(words...); o.code != 0 || strings.Contains(o.stdout, warning) {
+			t.Errorf("%q warns: %+v", words, o)
+		}
+	}
+}
+
 // Files of the project are named and left alone.
 func TestWrapProject(t *testing.T) {
 	t.Parallel()

@@ -84,8 +84,8 @@ func (f *Finding) outcome(c *display.Container, r *engine.Result) {
 // leaveSocket removes what is left of the session's way to its engine. If processes are kept, a link to the engine takes its
 // place, as at the end of a session.
 func (f *Finding) leaveSocket(kept bool) error {
-	if kept && f.stored != nil {
-		if at, err := engine.EndpointAt(f.stored.Engine); err == nil && at.Socket != "" {
+	if kept && f.record != nil {
+		if at, err := engine.EndpointAt(f.record.Engine); err == nil && at.Socket != "" {
 			return session.LeaveLink(f.socket, f.Session, at.Socket)
 		}
 	}

@@ -144,7 +144,7 @@ func TestRecordMinAge(t *testing.T) {
 			continue
 		}
 		for _, f := range found {
-			f.record = &session.Directory{}
+			f.dir = &session.Directory{}
 			if f.describe(h); f.AgeSeconds != int64(h.Began.Sub(f.born).Seconds()) || f.AgeSeconds == 0 || f.User == "" {
 				t.Errorf("%s: %d s, user %q", name, f.AgeSeconds, f.User)
 			}

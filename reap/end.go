@@ -90,8 +90,8 @@ func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
 // group is what package teardown is to end.
 func group(f *Finding) *teardown.Group {
 	g := &teardown.Group{Seeds: f.Members, Spared: f.spared, UID: f.UID, Keep: f.keep, Mark: session.EnvID, Session: f.Session, Inherited: f.inherited, KeepNothing: f.nothing}
-	if f.stored != nil {
-		g.Began = f.stored.Started
+	if f.record != nil {
+		g.Began = f.record.Started
 	}
 	if f.anyUser {
 		g.UID = -1
@@ -180,9 +180,9 @@ func (f *Finding) tidy(g *teardown.Group) error {
 		// The record stays, for the next pass.
 		return errors.Join(errs...)
 	}
-	if f.record != nil {
+	if f.dir != nil {
 		errs = append(errs, f.leaveSocket(len(f.spared) > 0))
-		if err := f.record.Remove(f.Session); !errors.Is(err, session.ErrHeld) {
+		if err := f.dir.Remove(f.Session); !errors.Is(err, session.ErrHeld) {
 			errs = append(errs, err)
 		}
 	}

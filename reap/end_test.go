@@ -35,8 +35,8 @@ func TestConcludeIsNoGuess(t *testing.T) {
 	}{
 		"dead":            {Finding{Class: classSevered, Members: []proc.ID{dead}}, resultEnded},
 		"alive":           {Finding{Class: classSevered, Members: []proc.ID{dead, self.ID}}, resultSurvived},
-		"a client":        {Finding{Class: classSevered, Members: []proc.ID{dead}, boxed: true}, resultSurvived},
-		"a session's own": {Finding{Class: classRecord, Members: []proc.ID{dead}, boxed: true}, resultEnded},
+		"a client":        {Finding{Class: classSevered, Members: []proc.ID{dead}, obstacles: obstacles{boxed: true}}, resultSurvived},
+		"a session's own": {Finding{Class: classRecord, Members: []proc.ID{dead}, obstacles: obstacles{boxed: true}}, resultEnded},
 	} {
 		c.f.conclude(&teardown.Group{})
 		if c.f.Result != c.want || c.f.over() != (len(c.f.Survivors) == 0) {
@@ -75,7 +75,7 @@ func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
 			t.Error(err)
 			break
 		}
-		f := Finding{Class: classRecord, Session: deadID, record: s.Dir}
+		f := Finding{Class: classRecord, Session: deadID, stored: stored{dir: s.Dir}}
 		f.conclude(&teardown.Group{Leaf: again})
 		if f.Result != result || (left(t, s) == "") != (result == resultRemoved) {
 			t.Errorf("%s %q, files %q, want %s", f.Result, f.Survivors, left(t, s), result)
@@ -145,7 +145,7 @@ func TestConcludeMovesOutTheSessionOfTheKept(t *testing.T) {
 	if err := b.End(quickly()); err != nil {
 		t.Error(err)
 	}
-	if err := (&Finding{Session: deadID, record: s.Dir}).tidy(g); err != nil {
+	if err := (&Finding{Session: deadID, stored: stored{dir: s.Dir}}).tidy(g); err != nil {
 		t.Error(err)
 	}
 	var r proc.Reader
@@ -160,14 +160,14 @@ func TestConcludeMovesOutTheSessionOfTheKept(t *testing.T) {
 // A leaf that cannot be opened for want of a descriptor may be there, and nothing but the record names it.
 func TestConcludeKeepsTheRecordOfAnUnseenLeaf(t *testing.T) {
 	s := deadSession(t, "", false)
-	f := Finding{Class: classRecord, Session: deadID, record: s.Dir, UID: os.Getuid(), leaf: "/sys/fs/cgroup/mcp-tether-" + deadID}
+	f := Finding{Class: classRecord, Session: deadID, UID: os.Getuid(), stored: stored{dir: s.Dir, leaf: "/sys/fs/cgroup/mcp-tether-" + deadID}}
 	var g *teardown.Group
 	testkit.WithFiles(t, 0, func() { g = group(&f) })
 	f.conclude(g)
 	if f.Result != resultFailed || len(f.Survivors) != 1 || left(t, s) == "" {
 		t.Errorf("%s %q, files %q", f.Result, f.Survivors, left(t, s))
 	}
-	f = Finding{Class: classRecord, Session: deadID, record: s.Dir, UID: os.Getuid(), leaf: f.leaf}
+	f = Finding{Class: classRecord, Session: deadID, UID: os.Getuid(), stored: stored{dir: s.Dir, leaf: f.leaf}}
 	f.conclude(group(&f))
 	if f.Result != resultRemoved || left(t, s) != "" {
 		t.Errorf("a leaf that is gone: %s %q, files %q", f.Result, f.Survivors, left(t, s))
@@ -185,7 +185,7 @@ func TestEndOfManyLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = unix.Rmdir(leaf) })
-		found = append(found, Finding{Class: classCgroup, Session: deadID, UID: os.Getuid(), leaf: leaf})
+		found = append(found, Finding{Class: classCgroup, Session: deadID, UID: os.Getuid(), stored: stored{leaf: leaf}})
 	}
 	free, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -206,7 +206,7 @@ func TestEndOfManyLeaves(t *testing.T) {
 // Where processes outside of a session have its mark, a newborn is not ended for that.
 func TestGroupOfInheritedMark(t *testing.T) {
 	for _, inherited := range []bool{false, true} {
-		f := Finding{Session: deadID, inherited: inherited}
+		f := Finding{Session: deadID, extras: extras{inherited: inherited}}
 		if got := group(&f); got.Inherited != inherited || got.Session != deadID {
 			t.Errorf("inherited %t: got %t, of session %q", inherited, got.Inherited, got.Session)
 		}

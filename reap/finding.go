@@ -59,37 +59,53 @@ type Finding struct {
 	Result    string   `json:"result"`
 	Survivors []string `json:"survivors,omitempty"`
 
-	record *session.Directory // of the record, nil without one
-	stored *session.Record    // what the record says
+	stored
+	extras
+	obstacles
+	// ended says that nothing of the session is left but its record and an empty cgroup.
+	ended bool
+	// ending is what to end in an engine, nil for nothing. born is when the eldest container was created, or else when the session of
+	// a record began.
+	ending *ending
+	born   time.Time
+	// still asks once more, after the dwell, whether a dropped server is what it was taken for.
+	still func() bool
+}
+
+// stored is what is on disk of a finding's session.
+type stored struct {
+	dir    *session.Directory // of the record, nil without one
+	record *session.Record    // what it says
 	leaf   string             // cgroup directory
 	socket string             // of the session's proxy
+}
+
+// extras say of the processes around a finding which are its members.
+type extras struct {
 	keep   []string
 	spared []proc.ID // kept processes of the session
 	// inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
 	inherited bool
-	// ended says that nothing of the session is left but its record and an empty cgroup.
-	ended bool
-	// ending is what to end in an engine, nil for nothing. unseen says why containers or a cgroup may be left that could not
-	// be listed.
-	ending *ending
+	// anyUser says that members of every user are touched: the session was root's.
+	anyUser bool
+	// nothing says that nothing is kept of the session.
+	nothing bool
+	// stays says that something of the session is kept because it belongs to people: then its record and its cgroup stay.
+	stays bool
+	// fates name the first members.
+	fates []session.Fate
+}
+
+// obstacles are why a finding may not be ended whole.
+type obstacles struct {
+	// unseen says why containers or a cgroup may be left that could not be listed.
 	unseen string
-	// born is when the eldest container was created, or else when the session of a record began.
-	born time.Time
 	// boxed says that a member runs a container as a client of an engine: the container outlives its client.
 	boxed bool
 	// stuck names a process of the tree that could not be read: then nothing of the tree is ended.
 	stuck string
 	// unread names processes that may be of the session, which nobody can tell: then its record stays.
 	unread string
-	// still asks once more, after the dwell, whether a dropped server is what it was taken for.
-	still func() bool
-	// stays says that something of the session is kept because it belongs to people: then its record and its cgroup stay.
-	stays bool
-	// nothing says that nothing is kept of the session. fates name the first members.
-	nothing bool
-	fates   []session.Fate
-	// anyUser says that members of every user are touched: the session was root's.
-	anyUser bool
 }
 
 // What became of a finding.
@@ -132,7 +148,7 @@ func (f Finding) proven(unwrapped bool) bool {
 func (f *Finding) describe(h *machine) {
 	if f.Top.Zero() && !f.born.IsZero() {
 		f.AgeSeconds = max(0, int64(h.Began.Sub(f.born).Seconds()))
-		if f.record == nil {
+		if f.dir == nil {
 			// An engine does not say which user its containers belong to.
 			return
 		}

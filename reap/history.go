@@ -11,7 +11,7 @@ import (
 func Tell(findings []Finding) {
 	for i := range findings {
 		f := &findings[i]
-		r := f.stored
+		r := f.record
 		if f.Class != classRecord || !f.over() || f.UID != os.Getuid() || r == nil || r.Started.IsZero() || r.NoHistory {
 			continue
 		}

@@ -39,13 +39,13 @@ func (x *index) leaves(r Rules, proven bool) []Finding {
 // abandoned is an empty leaf without a record. Nothing is ended for it: the kernel removes no cgroup in which a process is.
 func abandoned(l *cgroupLeaf) Finding {
 	return Finding{
-		Class: classCgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, ended: true, Gateway: gateway{State: proc.Unknown.String()},
+		Class: classCgroup, Session: l.ID, UID: l.UID, stored: stored{leaf: l.Dir}, ended: true, Gateway: gateway{State: proc.Unknown.String()},
 		Evidence: []string{"cgroup " + l.Dir + " is ours, empty and older than a minute, and no supervisor looks after its session"},
 	}
 }
 
 func (x *index) leaf(l *cgroupLeaf, tops []*process, doubt string) Finding {
-	f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: gateway{State: proc.Unknown.String()}}
+	f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, stored: stored{leaf: l.Dir}, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
 	f.inherited = x.inherited(l.UID, l.ID)
 	if doubt != "" {

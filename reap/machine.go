@@ -33,6 +33,11 @@ type machine struct {
 	Unknown []string
 	// Machine is engine.MachineID.
 	Machine string
+	questions
+}
+
+// questions are asked about single processes, when a rule needs the answer.
+type questions struct {
 	// Lives asks the kernel whether the process of an identity lives.
 	Lives func(proc.ID) proc.Life
 	// Memory is the resident memory of a process in bytes, 0 where it cannot be read. It is for people.

@@ -32,7 +32,7 @@ func (x *index) whyPeoples(p *process, id string) string {
 		return ""
 	case p.Browser == teardown.Personal && !x.belowDriven(p):
 		return teardown.BrowserReason
-	case id == "" || s != nil && s.Server.PID != 0 && p.PGRP == s.Server.PID: // in the group of the server, which is no daemon
+	case id == "" || s != nil && p.PGRP != 0 && (p.PGRP == s.Server.PID || p.PGRP == s.Group): // in the group of the server, which is no daemon
 		return ""
 	}
 	by := x.h.User(p.PID, x.inside(p, id))

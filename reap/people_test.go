@@ -63,6 +63,9 @@ func TestFindPeoples(t *testing.T) {
 		"in use, in the group of the server": {
 			given: func(h *machine) { inUse(h); h.dead(10); mark(h, 11); h.proc(11).PGRP = 10 }, ended: []int{10, 11, 12},
 		},
+		"in use, in the group that the server was started in": {
+			given: func(h *machine) { inUse(h); h.dead(10).Group = 9; mark(h, 11); h.proc(11).PGRP = 9 }, ended: []int{10, 11, 12},
+		},
 		"in use, in the leaf alone":          {given: func(h *machine) { inUse(h); h.dead(10); inLeaf(h, 10, 11, 12) }, ended: []int{10}, listed: why, stays: true},
 		"in use, without a record":           {given: func(h *machine) { inUse(h); mark(h, 11) }, listed: why},
 		"in use, in a leaf without a record": {given: func(h *machine) { inUse(h); inLeaf(h, 10, 11, 12) }, ended: []int{10}, listed: why, stays: true},

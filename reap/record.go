@@ -30,7 +30,7 @@ func (x *index) records(r Rules) []Finding {
 }
 
 func (x *index) record(s *storedSession) (Finding, bool) {
-	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, stored: &s.Record, socket: s.Socket, keep: s.Keep}
+	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, stored: stored{s.Dir, &s.Record, "", s.Socket}, extras: extras{keep: s.Keep}}
 	f.Gateway = x.gateway(s.Gateway)
 	if s.Host.Boot != x.h.Boot && s.Host.Boot != "" {
 		f.Gateway.State = proc.Dead.String()

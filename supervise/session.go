@@ -141,7 +141,7 @@ func (s *Session) newTree() *tree {
 	t.members.Root, t.members.Keep, t.members.Helpers = os.Getpid(), s.opts.Keep, t.helpers
 	t.members.KeepNothing, t.members.Began = s.opts.KeepNothing, s.started
 	t.members.Above = []int{s.hand.anchor, s.hand.supervisor, s.hand.parent, s.record.Parent.PID, s.record.Gateway.PID}
-	t.members.Group = s.serverGroup()
+	t.members.Groups = s.serverGroups()
 	t.killer = t.members.Killer(s.opts.KillTimeout / 2)
 	t.killer.Members = t.look
 	if s.hand.page == nil {
@@ -154,15 +154,15 @@ func (s *Session) newTree() *tree {
 	return t
 }
 
-// serverGroup is the process group of the server, 0 before it is started.
-func (s *Session) serverGroup() (pid int) {
-	switch {
-	case s.hand.terminal:
-		return unix.Getpgrp()
-	case s.hand.page != nil:
-		pid, _, _ = s.hand.page.Server()
+// serverGroups are the process groups of the server: where it was started, and its own if it has called setsid(2).
+func (s *Session) serverGroups() (of [2]int) {
+	if p := s.hand.page; p != nil {
+		of[0] = p.Group()
+		of[1], _, _ = p.Server()
+	} else if s.hand.terminal {
+		of[0] = unix.Getpgrp()
 	}
-	return pid
+	return of
 }
 
 // onChildren waits for ended children, and tells the tree if there were some, or if it is to look in any case.

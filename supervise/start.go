@@ -38,7 +38,8 @@ func Start(opts Options, page *waiting.Page, words int) (int, error) {
 		s.cause, s.code = session.CauseStart, ExitFailure
 		return s.finish(), err
 	}
-	s.record.Server = s.identity(page.AwaitServer())
+	server, group := page.AwaitServer()
+	s.record.Server, s.record.Group = s.identity(server), group
 	s.writeRecord(session.StateRunning)
 	_ = s.passOn() // It has fitted before.
 	s.startSweep()
@@ -183,7 +184,7 @@ func Alone(opts Options) (int, error) {
 		s.cause, s.code = session.CauseStart, code
 		return s.finish(), err
 	}
-	s.log.Warn().Msg("this binary was not built with make build: if it is killed by SIGKILL, its server is not ended")
+	s.log.Warn().Msg("this binary was not built with make build: if it is killed by SIGKILL, what its server started lives on")
 	s.writeRecord(session.StateRunning)
 	s.startSweep()
 	proc.CloseInherited()
@@ -211,7 +212,7 @@ func (s *Session) execute(start waiting.Start) error {
 	}
 	t.server, t.started, t.record.Server = pid, pid, s.identity(pid)
 	if !s.hand.terminal {
-		t.members.Group = pid
+		t.members.Groups[0] = pid
 	}
 	return nil
 }

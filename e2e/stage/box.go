@@ -30,7 +30,12 @@ func Image(program string) (id string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("import an image: %w", err)
 	}
-	return strings.TrimSpace(string(said)), nil
+	id = strings.TrimSpace(string(said))
+	// Of podman's engine docker prints the id twice, "ID: ID".
+	if _, again, twice := strings.Cut(id, ": "); twice {
+		id = again
+	}
+	return id, nil
 }
 
 // Docker says what a docker command says. It gives up on an engine that does not answer.

@@ -3,10 +3,8 @@ package stage
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,45 +34,24 @@ func OwnCgroup() (string, error) {
 	return "", errors.New("no cgroup v2 is mounted")
 }
 
-// WritableCgroup is our own cgroup, if we may make others below it. That cgroup v2 is mounted is not
-// enough: a plain user may not write to it, and in a container it is usually read-only.
+// WritableCgroup is our own cgroup, if we may make others below it that the kernel kills as a whole (Linux 5.14). That cgroup v2 is
+// mounted is not enough: a plain user may not write to it, and in a container it is usually read-only.
 func WritableCgroup() (string, error) {
 	dir, err := OwnCgroup()
 	if err != nil {
 		return "", err
 	}
-	if err := unix.Access(dir, unix.W_OK); err != nil {
-		return "", fmt.Errorf("write to %s: %w", dir, err)
+	try, err := os.MkdirTemp(dir, "e2e-try-")
+	if err != nil {
+		return "", err
 	}
-	return dir, nil
+	defer func() { _ = os.Remove(try) }()
+	_, err = os.Stat(try + "/cgroup.kill")
+	return dir, err
 }
 
-// KillCgroup kills what is in a cgroup v2 and below. Before Linux 5.14, where no file does that, it kills one after the
-// other: nothing may be starting others there.
-func KillCgroup(dir string) {
-	if os.WriteFile(dir+"/cgroup.kill", []byte("1"), 0) == nil {
-		return
-	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return fs.SkipDir // gone meanwhile
-		}
-		if d.IsDir() {
-			killAll(path + "/cgroup.procs")
-		}
-		return nil
-	})
-}
-
-// killAll kills those whose pids are in a file.
-func killAll(file string) {
-	pids, _ := os.ReadFile(file)
-	for pid := range strings.FieldsSeq(string(pids)) {
-		if n, err := strconv.Atoi(pid); err == nil && n > 0 {
-			_ = unix.Kill(n, unix.SIGKILL)
-		}
-	}
-}
+// KillCgroup kills what is in a cgroup v2 and below.
+func KillCgroup(dir string) { _ = os.WriteFile(dir+"/cgroup.kill", []byte("1"), 0) }
 
 // RemoveCgroup kills what is in a cgroup v2 and below, and removes it once its processes have gone, for two seconds at most.
 func RemoveCgroup(dir string) {

@@ -25,7 +25,7 @@ type Want string
 // What tests want of a machine beyond Go and make.
 const (
 	Root        Want = "root"
-	Cgroup      Want = "cgroup"      // cgroup v2, in which cgroups can be made
+	Cgroup      Want = "cgroup"      // cgroup v2, in which cgroups can be made that have cgroup.kill
 	Controllers Want = "controllers" // of cgroup v2: memory, pids, cpu
 	Namespaces  Want = "namespaces"  // a superuser who may make them, and mount
 	Tools       Want = "tools"       // of a usual Debian: bash, util-linux, pseudo terminals, procps

@@ -399,11 +399,22 @@ func (j *job) show(w io.Writer, unwrap, check bool) {
 	for i := range j.plan.Changes {
 		ch := &j.plan.Changes[i]
 		fmt.Fprintf(w, "  %s: %s\n", display.Text(ch.Name), state(ch, unwrap, check))
+		if warning := warningOf(ch, unwrap); warning != "" {
+			fmt.Fprintln(w, "    "+warning)
+		}
 		if ch.Edited && !check {
 			fmt.Fprintln(w, display.Paint(on, display.Red, "  - "+display.Command(ch.Old)))
 			fmt.Fprintln(w, display.Paint(on, display.Green, "  + "+display.Command(ch.New)))
 		}
 	}
+}
+
+// warningOf says what may go wrong with a server that is to be wrapped; "" for most.
+func warningOf(ch *clients.Change, unwrap bool) string {
+	if unwrap || !ch.Edited || !clients.GoesByParent(ch.New) {
+		return ""
+	}
+	return "it goes by its parent, which is mcp-tether then: if it does not find its client, unwrap it (--server NAME)"
 }
 
 // state says what becomes of a server, or with check, what it is.

@@ -62,6 +62,9 @@ func TestUsers(t *testing.T) {
 		{"unix", filepath.Join(t.TempDir(), "s"), "x"}, {"unix", filepath.Join(t.TempDir(), "s"), ""}, {"unix", fmt.Sprintf("@users-%d", os.Getpid()), "x"},
 	} {
 		t.Run(c.network+" "+c.address+c.accepts, func(t *testing.T) {
+			if c.network == "unix" {
+				needPeers(t)
+			}
 			serves := testkit.Start(t, "serves", 1, nil, "USERS_NETWORK="+c.network, "USERS_ADDRESS="+c.address, "USERS_ACCEPTS="+c.accepts)
 			at := serves.Line()
 			at = at[:len(at)-1]

@@ -2,6 +2,7 @@ package front
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -65,6 +66,7 @@ func (f *front) startSession() error {
 	}
 	child := proc.Child{
 		Path: proc.SelfExe, Argv: argv.SessionArgs(f.o.Program, f.o.Words), Env: append(proc.Environ(), session.EnvBehind+"="+behind),
+		NewGroup: leads(os.Getppid()),
 	}
 	done, err := f.relay.Connect(&child)
 	if err != nil {
@@ -78,6 +80,12 @@ func (f *front) startSession() error {
 	}
 	f.back.pid = pid
 	return nil
+}
+
+// leads reports whether a process leads a process group. If the gateway has made the waiter do so, the server is to do it as well.
+func leads(pid int) bool {
+	group, err := unix.Getpgid(pid)
+	return err == nil && group == pid
 }
 
 // onChild acts on a SIGCHLD: the backend has ended, or was stopped. It would do nothing for its session.

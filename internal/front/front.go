@@ -96,6 +96,7 @@ func Run(o Options) (int, error) {
 		return exitFailure, err
 	}
 	proc.PauseGC(memory)
+	f.leaveIfIdle(true) // A client that has not said anything may be silent for long.
 	for !f.done && !f.left {
 		f.pollOnce()
 	}

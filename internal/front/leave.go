@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
@@ -54,9 +56,11 @@ func (f *front) leave() {
 	if err == nil {
 		if f.lease != nil {
 			f.page.SetLock(f.lease.FD())
-			f.page.SetFile(f.lease.Files()[0])
 		}
-		err = f.page.Save(state)
+		end := f.prepareEnd()
+		if err = f.page.Save(state, end); err != nil {
+			_ = unix.Close(end.Directory)
+		}
 	}
 	if err != nil {
 		f.log.Debug().Err(err).Msg("the front stays")

@@ -51,6 +51,9 @@ func OpenDir(name string) (*Dir, error) {
 	return &Dir{name, fd}, nil
 }
 
+// FD is the descriptor.
+func (d *Dir) FD() int { return d.fd }
+
 // Close closes the descriptor.
 func (d *Dir) Close() { _ = unix.Close(d.fd) }
 

@@ -78,7 +78,8 @@ func (r *Record) Past(o Outcome) Past {
 }
 
 const (
-	historyFile = "history.jsonl"
+	// HistoryFile is the name of the file.
+	HistoryFile = "history.jsonl"
 	oldHistory  = "history.jsonl.1" // the one before, which the reader reads as well
 )
 
@@ -107,27 +108,57 @@ func (p *Past) Append() error {
 	if err != nil {
 		return err
 	}
-	appended := make(chan error, 1)
-	go func() { appended <- appendHistory(append(line, '\n')) }()
+	return inTime(func() error {
+		dir, err := OpenState(os.Getuid(), os.Getenv("XDG_STATE_HOME"), os.Getenv("HOME"))
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		return dir.appendPast(append(line, '\n'))
+	})
+}
+
+// Draft is the line that Append would write, but for its end: seconds, cause, signal and exit code. Another process writes that, and
+// appends the line to HistoryFile in the directory, whose descriptor is returned. It takes no longer than Append.
+func (p *Past) Draft() (line []byte, directory int, err error) {
+	line, err = json.Marshal(struct {
+		*Past
+		Seconds *float64 `json:"seconds,omitempty"`
+		Cause   *string  `json:"cause,omitempty"`
+		Exit    *int     `json:"exit,omitempty"`
+	}{Past: p})
+	if err != nil {
+		return nil, -1, err
+	}
+	opened := make(chan *Directory, 1)
+	err = inTime(func() error {
+		dir, err := OpenState(os.Getuid(), os.Getenv("XDG_STATE_HOME"), os.Getenv("HOME"))
+		if err == nil {
+			dir.rotateHistory()
+			opened <- dir
+		}
+		return err
+	})
+	if err != nil {
+		return nil, -1, err
+	}
+	return bytes.TrimSuffix(line, []byte("}")), (<-opened).at.FD(), nil
+}
+
+// inTime does something in a home directory, for appendTime at the longest.
+func inTime(do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
 	// A timer of package time would start the runtime's poller, which ends a process that can open nothing any more.
 	for deadline := time.Now().Add(appendTime); time.Now().Before(deadline); proc.Sleep(time.Millisecond) {
 		runtime.Gosched()
 		select {
-		case err := <-appended:
+		case err := <-done:
 			return err
 		default:
 		}
 	}
 	return errHung
-}
-
-func appendHistory(line []byte) error {
-	dir, err := OpenState(os.Getuid(), os.Getenv("XDG_STATE_HOME"), os.Getenv("HOME"))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.appendPast(line)
 }
 
 // appendPast appends a line by one write.
@@ -148,7 +179,7 @@ func (d *Directory) appendPast(line []byte) error {
 // rotateHistory makes a history that is full the old one. The lock is on the file, so none is renamed that has just begun.
 func (d *Directory) rotateHistory() {
 	var named, locked unix.Stat_t
-	if d.at.Look(historyFile, &named) != nil || named.Size < maxHistory {
+	if d.at.Look(HistoryFile, &named) != nil || named.Size < maxHistory {
 		return
 	}
 	fd, err := d.openHistory()
@@ -157,20 +188,20 @@ func (d *Directory) rotateHistory() {
 	}
 	defer unix.Close(fd)
 	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil && unix.Fstat(fd, &locked) == nil &&
-		d.at.Look(historyFile, &named) == nil && named.Ino == locked.Ino && named.Size >= maxHistory {
-		_ = d.at.Rename(historyFile, oldHistory)
+		d.at.Look(HistoryFile, &named) == nil && named.Ino == locked.Ino && named.Size >= maxHistory {
+		_ = d.at.Rename(HistoryFile, oldHistory)
 	}
 }
 
 func (d *Directory) openHistory() (int, error) {
-	return d.at.Open(historyFile, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_NONBLOCK, 0o600)
+	return d.at.Open(HistoryFile, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_NONBLOCK, 0o600)
 }
 
 // History lists the last MaxPast sessions that are over, in the order of their ends. A session with a front is one, with the
 // starts behind it. unread counts the lines that could not be read. No file is no history.
 func (d *Directory) History() (all []*Past, unread int, err error) {
 	var b []byte
-	for _, name := range []string{oldHistory, historyFile} {
+	for _, name := range []string{oldHistory, HistoryFile} {
 		part, readErr := d.at.ReadEnd(name, 2*maxHistory)
 		if readErr != nil && !errors.Is(readErr, unix.ENOENT) {
 			err = readErr

@@ -14,7 +14,7 @@ func TestHistoryOfManyAtOnce(t *testing.T) {
 	name := t.TempDir()
 	dir := open(t, name)
 	old := fmt.Sprintf(`{"id":"%016x","args":["%s"]}`+"\n", 1, strings.Repeat("x", 1000))
-	if err := os.WriteFile(name+"/"+historyFile, []byte(strings.Repeat(old, maxHistory/len(old)-50)), 0o600); err != nil {
+	if err := os.WriteFile(name+"/"+HistoryFile, []byte(strings.Repeat(old, maxHistory/len(old)-50)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var ended sync.WaitGroup
@@ -31,7 +31,7 @@ func TestHistoryOfManyAtOnce(t *testing.T) {
 	if len(all) != many && len(all) != many+1 || unread > 0 || err != nil {
 		t.Errorf("%d sessions, %d unread, %v", len(all), unread, err)
 	}
-	for _, file := range []string{historyFile, oldHistory} {
+	for _, file := range []string{HistoryFile, oldHistory} {
 		if st, err := os.Stat(name + "/" + file); err != nil || st.Mode().Perm() != 0o600 || st.Size() > maxHistory+many*1100 {
 			t.Errorf("%s: %v, %v", file, st, err)
 		}
@@ -55,7 +55,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	if left, _ := os.ReadDir(name); len(left) != 2 {
 		t.Errorf("left %v", left)
 	}
-	if err := os.Truncate(name+"/"+historyFile, 1<<40); err != nil {
+	if err := os.Truncate(name+"/"+HistoryFile, 1<<40); err != nil {
 		t.Fatal(err)
 	}
 	if err := dir.appendPast([]byte(`{"id":"ffffffffffffffff"}` + "\n")); err != nil {

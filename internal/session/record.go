@@ -29,6 +29,8 @@ type Record struct {
 	Anchor     proc.ID `json:"anchor"`
 	Supervisor proc.ID `json:"supervisor"`
 	Server     proc.ID `json:"server"`
+	// Group is the process group that the server was started in, 0 if it is not known.
+	Group int `json:"group,omitempty"`
 	// Args is the server's command line without what looks like a secret.
 	Args   []string `json:"args"`
 	Cgroup string   `json:"cgroup,omitempty"`

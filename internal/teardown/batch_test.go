@@ -325,10 +325,7 @@ func startIn(t *testing.T, leaf *cgroup.Leaf, name string) *testkit.Kin {
 
 func ownLeaf(t *testing.T) *cgroup.Leaf {
 	t.Helper()
-	dir, err := cgroup.Current()
-	if err == nil {
-		err = unix.Access(dir, unix.W_OK)
-	}
+	dir, err := stage.WritableCgroup()
 	testkit.Lacks(t, testkit.Cgroup, err != nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-batch-%d", os.Getpid()))
 	if err != nil {

@@ -136,14 +136,12 @@ func TestForeignChildStaysForeignAsOrphan(t *testing.T) {
 // leaf makes a cgroup for the test.
 func leaf(t *testing.T, name string) *cgroup.Leaf {
 	t.Helper()
-	dir, err := cgroup.Current()
-	if err != nil {
-		testkit.Lacks(t, testkit.Cgroup, true, "cgroup v2: "+err.Error())
-	}
+	dir, err := stage.WritableCgroup()
+	testkit.Lacks(t, testkit.Cgroup, err != nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	// Another run, or one that was killed, has names of its own.
 	l, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-test-%d-%s", os.Getpid(), name))
 	if err != nil {
-		testkit.Lacks(t, testkit.Cgroup, true, "a cgroup v2 hierarchy that can be written: "+err.Error())
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		stage.KillCgroup(l.Dir)

@@ -16,8 +16,9 @@ import (
 type People struct {
 	// KeepNothing ends everything, whatever asks to be kept.
 	KeepNothing bool
-	// Group is the process group of the server, 0 if it is not known. What is in it is the server itself, whoever may be connected.
-	Group int
+	// Groups are the process groups of the server, as far as they are known. What is in them is the server itself, whoever may be
+	// connected.
+	Groups [2]int
 	// Above are the processes above the session, such as the gateway. They use its server, and nothing else is theirs.
 	Above []int
 
@@ -137,7 +138,7 @@ func (m *Membership) askWho(found, end []proc.Stat) {
 	var listeners []proc.Stat
 	news := false
 	for _, p := range end {
-		if p.PGRP != m.Group {
+		if !slices.Contains(m.Groups[:], p.PGRP) {
 			listeners = append(listeners, p)
 			news = news || !m.asked[p.ID]
 		}

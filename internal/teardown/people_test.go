@@ -1,6 +1,7 @@
 package teardown
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"mcp-tether/e2e/testkit"
+	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 )
 
@@ -58,6 +60,8 @@ func userRole() {
 
 // A member that listens is kept with what it has started as long as a process outside is connected, whatever is asked how often.
 func TestMembersInUse(t *testing.T) {
+	peers := evidence.FindsPeers()
+	testkit.Lacks(t, testkit.Kernel, peers != nil, fmt.Sprintf("sock_diag: %v", peers))
 	socket := socketName + "=" + filepath.Join(t.TempDir(), "s")
 	host := start(t, "host", 3, socket) // host, listener, its child
 	listener, child := host.PIDs[1], host.PIDs[2]
@@ -81,7 +85,7 @@ func TestMembersInUse(t *testing.T) {
 	for name, none := range map[string]*Membership{
 		"whatever asks":           {Root: host.PID, People: People{KeepNothing: true}},
 		"the gateway":             {Root: host.PID, People: People{Above: []int{user.PID}}},
-		"the server's group":      {Root: host.PID, People: People{Group: st.PGRP}},
+		"the server's group":      {Root: host.PID, People: People{Groups: [2]int{st.PGRP}}},
 		"a connection of its own": {Root: os.Getpid()}, // The user is below it.
 	} {
 		members, kept, err := none.Members()

@@ -39,8 +39,9 @@
 //	             parent gone, a signal, or the supervisor has begun       the supervisor has until Page.Longest; then SIGKILL
 //	             any other signal                                         it goes to the supervisor
 //	waiter       the front has fallen asleep                              it waits alone
-//	             then a byte of the client or the end of its stream,      it forks the next front
-//	             a signal that ends, parent or gateway gone
+//	             then a byte of the client                                it forks the next front
+//	             a signal that ends, parent or gateway gone, the end      it removes the record, writes the line for the history, and
+//	             of the client's streams                                  exits; with a log that tells of the end it forks a front
 //	             the front has ended otherwise                            it exits with the same code
 //	             the front needs no front after all                       it executes the program as a session without one
 //	             else                                                     as an anchor
@@ -53,7 +54,8 @@
 //
 // A runtime that cannot start its threads aborts. So a process that is to jump first forks a few times. While that fails
 // (pids.max, RLIMIT_NPROC), it ends the tree here: the leaf by its open control file, and all below it, stopped before they
-// are killed. If there is no room then either, it removes leaf and record and exits.
+// are killed. If there is no room then either, it removes leaf and record and exits. A waiter has nothing below it: it ends its
+// session alone, and a client that has written waits for room.
 //
 // The code is Go that runs without a runtime, on the kernel's stack:
 //   - Each function is nosplit and norace: there is no g that says where the stack ends. The linker bounds all frames

@@ -225,7 +225,7 @@ func meet() *Page {
 	p.fate = int64(unix.SIGKILL)
 	p.anchor, p.supervisor = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0), 0
 	p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD = -1, -1, -1, -1
-	p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD = -1, -1, -1, -1, -1
+	p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD, p.historyFD = -1, -1, -1, -1, -1, -1
 	if p.parent = call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0); p.parent > 0 {
 		p.parentFD = call(unix.SYS_PIDFD_OPEN, uintptr(p.parent), 0, 0, 0, 0, 0)
 		if p.parentFD == -int64(unix.ENOSYS) {
@@ -277,6 +277,9 @@ func (p *Page) look() {
 	mask := ^uint64(0)
 	p.ignored = ignoredBefore & (1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
 	mask &^= p.ignored
+	if call(unix.SYS_GETPGID, 0, 0, 0, 0, 0, 0) == call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0) {
+		p.leads = 1
+	}
 	if p.onTerminal() {
 		p.terminal = 1
 		mask &^= 1<<(unix.SIGTSTP-1) | 1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1)

@@ -10,8 +10,8 @@ type Page struct {
 	anchor, supervisor, starter, parent int64
 	// ready is set by the starter, and spawned by the supervisor (futex(2)).
 	ready, spawned uint32
-	// server is the server's pid, and errno why it could not be executed. unmoved is why it is not in its leaf.
-	server, errno, unmoved int64
+	// server is the server's pid, group its process group, and errno why it could not be executed. unmoved is why it is not in its leaf.
+	server, group, errno, unmoved int64
 	// status is the server's wait status once reaped is 1.
 	reaped, status int64
 	// asked is when the session was asked to end, in nanoseconds of CLOCK_MONOTONIC; 0 while it goes on.
@@ -40,16 +40,17 @@ type Page struct {
 	inherited
 	held
 	prepared
+	closing
 
 	// What does not fit into a frame; each process has its own.
 	anchorRoom, supervisorRoom room
 	clone                      cloneArgs
 }
 
-// inherited is what the anchor found when it was started. Sets of signals have bit n-1 for signal n.
+// inherited is what the anchor found when it was started: leads says that it leads a process group. Sets of signals have bit n-1 for signal n.
 type inherited struct {
-	terminal, childrenIgnored int64
-	mask, ignored             uint64
+	terminal, leads, childrenIgnored int64
+	mask, ignored                    uint64
 	// closed has bit n for a standard stream n that was not open.
 	closed uint64
 }
@@ -58,8 +59,17 @@ type inherited struct {
 type held struct {
 	parentFD, gatewayFD, anchorFD, signalFD int64
 	lockFD, leafFD, killFD, listenFD        int64
-	// keptFD is the file in which a front that falls asleep leaves what the next one needs (memfd_create(2)).
-	keptFD int64
+	// keptFD is the file in which a front that falls asleep leaves what the next one needs (memfd_create(2)), and historyFD the
+	// directory of the history.
+	keptFD, historyFD int64
+}
+
+// closing is what the waiter needs to end a session that sleeps.
+type closing struct {
+	// quiet says that no log tells of the end. began is when the session began, in nanoseconds of CLOCK_MONOTONIC.
+	quiet, began int64
+	// draft is where in kept the line for the history is, which is also where the state of the front ends; drafted is its size.
+	draft, drafted int64
 }
 
 // prepared is what the starter has found out.
@@ -80,7 +90,7 @@ type prepared struct {
 	drop   [512]byte
 	add    [16 << 10]byte
 	record [192 << 10]byte
-	// files are the paths of the leaf, if there is one, and of the record's files.
+	// files are the paths of the leaf, if there is one, and of the record's files; a waiter's are the record and the history's name.
 	files [2048]byte
 }
 

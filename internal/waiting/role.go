@@ -3,6 +3,7 @@ package waiting
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -126,9 +127,6 @@ func (p *Page) SetStart(s Start) error {
 	return unix.Kill(int(p.supervisor), unix.SIGCHLD)
 }
 
-// SetFile tells the path of a front's record, which the waiter removes where no front can be started. One that is too long stays.
-func (p *Page) SetFile(path string) { _ = join(p.files[:], []string{path}) }
-
 // SetLock tells the descriptor of the locked record. It is the supervisor's as soon as the starter has it: from then on the record
 // is there.
 func (p *Page) SetLock(fd int) { p.lockFD = int64(fd) }
@@ -147,12 +145,15 @@ func join(to []byte, texts []string) bool {
 	return true
 }
 
-// AwaitServer waits until the server was started, and returns its pid.
-func (p *Page) AwaitServer() int {
+// AwaitServer waits until the server was started, and returns its pid and its process group, 0 if it has ended before it had one.
+func (p *Page) AwaitServer() (pid, group int) {
 	for p.spawned == 0 {
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&p.spawned)), 0, 0, 0, 0, 0)
 	}
-	return int(p.server)
+	for atomic.LoadInt64(&p.group) == 0 && atomic.LoadInt64(&p.reaped) == 0 {
+		time.Sleep(50 * time.Microsecond)
+	}
+	return int(p.server), int(p.group)
 }
 
 // AwaitStarter waits until a starter that was killed with the supervisor is gone, for at most so long. Until then it may be in a system
@@ -167,7 +168,7 @@ func (p *Page) AwaitStarter(limit time.Duration) {
 func (p *Page) KeepOnly(list func() []int) {
 	for _, fd := range list() {
 		switch int64(fd) {
-		case 0, 1, 2, p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD, p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD:
+		case 0, 1, 2, p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD, p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD, p.historyFD:
 		default:
 			_ = unix.Close(fd)
 		}
@@ -178,6 +179,9 @@ func (p *Page) KeepOnly(list func() []int) {
 func (p *Page) Server() (pid int, status unix.WaitStatus, ended bool) {
 	return int(p.server), unix.WaitStatus(p.status), p.reaped != 0
 }
+
+// Group is the process group of the server, 0 before its start.
+func (p *Page) Group() int { return int(p.group) }
 
 // Failure is why the server could not be executed, and unmoved why it is not in its leaf; nil if it could, or is.
 func (p *Page) Failure() (failed, unmoved error) {
@@ -254,9 +258,37 @@ func (p *Page) SetFront(longest time.Duration, gateway int) {
 	p.longest, p.gatewayFD = longest.Nanoseconds(), int64(gateway)
 }
 
+// Closing is what the waiter needs to end a session that sleeps, in place of a front.
+type Closing struct {
+	// Record is the path of the record.
+	Record string
+	// Quiet says that no log tells of the end. Else a front is started for that.
+	Quiet bool
+	// Past is the session's line for the history but for its end, which the waiter writes into this file of the directory; -1 is none.
+	Past      []byte
+	Directory int
+	File      string
+	// Age is how long ago the session began.
+	Age time.Duration
+}
+
+// maxDraft bounds such a line, in bytes. The end of it must fit into a room's text as well.
+const maxDraft = 3900
+
+// close tells how the session ends if it sleeps until then. What does not fit is left to a front.
+func (p *Page) close(c Closing) {
+	p.quiet, p.drafted, p.historyFD = 0, int64(len(c.Past)), int64(c.Directory)
+	if fits := join(p.files[:], []string{c.Record, c.File}) && len(c.Past) <= maxDraft; fits && c.Quiet {
+		p.quiet = 1
+	}
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
+	p.began = now.Nano() - c.Age.Nanoseconds()
+}
+
 // Save leaves what the next front needs. The caller has nothing to do until then, and exits: the waiter forks the next one when
-// there is something to do.
-func (p *Page) Save(state []byte) error {
+// there is something to do, or ends the session alone.
+func (p *Page) Save(state []byte, c Closing) error {
 	fd := int(p.keptFD)
 	if fd < 0 {
 		made, err := unix.MemfdCreate("mcp-tether", unix.MFD_CLOEXEC)
@@ -265,8 +297,9 @@ func (p *Page) Save(state []byte) error {
 		}
 		fd = made
 	}
-	for at := 0; at < len(state); {
-		n, err := unix.Pwrite(fd, state[at:], int64(at))
+	all := slices.Concat(state, c.Past)
+	for at := 0; at < len(all); {
+		n, err := unix.Pwrite(fd, all[at:], int64(at))
 		if err != nil {
 			unix.Close(fd)
 			p.keptFD = -1
@@ -274,10 +307,11 @@ func (p *Page) Save(state []byte) error {
 		}
 		at += n
 	}
-	if err := unix.Ftruncate(fd, int64(len(state))); err != nil {
+	if err := unix.Ftruncate(fd, int64(len(all))); err != nil {
 		return fmt.Errorf("write what the next front needs: %w", err)
 	}
-	p.keptFD, p.saved = int64(fd), 1
+	p.close(c)
+	p.keptFD, p.draft, p.saved = int64(fd), int64(len(state)), 1
 	return nil
 }
 
@@ -286,11 +320,7 @@ func (p *Page) Saved() ([]byte, error) {
 	if p.saved == 0 {
 		return nil, nil
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(p.keptFD), &st); err != nil {
-		return nil, fmt.Errorf("read what the front before has left: %w", err)
-	}
-	state := make([]byte, st.Size)
+	state := make([]byte, p.draft)
 	if n, err := unix.Pread(int(p.keptFD), state, 0); err != nil || n < len(state) {
 		return nil, fmt.Errorf("read what the front before has left (%d of %d bytes): %w", n, len(state), err)
 	}
@@ -312,6 +342,10 @@ func (p *Page) Awake() {
 	if p.keptFD >= 0 {
 		unix.Close(int(p.keptFD)) // It takes memory while there is a front.
 		p.keptFD = -1
+	}
+	if p.historyFD >= 0 {
+		unix.Close(int(p.historyFD))
+		p.historyFD = -1
 	}
 }
 

@@ -55,8 +55,9 @@ const futexWake = 1
 func (p *Page) execute() {
 	dieWith(p.supervisor)
 	if p.terminal == 0 {
-		call(unix.SYS_SETPGID, 0, 0, 0, 0, 0, 0)
+		p.separate()
 	}
+	p.group = call(unix.SYS_GETPGID, 0, 0, 0, 0, 0, 0)
 	for fd := uintptr(0); fd < 3; fd++ { // the starter's runtime has opened /dev/null
 		if p.closed>>fd&1 != 0 {
 			call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
@@ -79,6 +80,32 @@ func (p *Page) execute() {
 	}
 	p.errno = errno
 	exit(127)
+}
+
+// separate puts the server into a process group of its own. It leads that only if the gateway has made the anchor lead one: what
+// setsid(1) does, and "kill -- -$$", depends on it. Otherwise the leader is a child that has exited at once, without a signal.
+//
+//go:nosplit
+//go:norace
+func (p *Page) separate() {
+	leader := int64(-1)
+	if p.leads == 0 {
+		leader = call(unix.SYS_CLONE, 0, 0, 0, 0, 0, 0)
+	}
+	if leader == 0 {
+		call(unix.SYS_SETPGID, 0, 0, 0, 0, 0, 0)
+		exit(0)
+	}
+	if leader < 0 {
+		call(unix.SYS_SETPGID, 0, 0, 0, 0, 0, 0)
+		return
+	}
+	// Dead, it leads the group until it is waited for.
+	call(unix.SYS_WAITID, unix.P_PID, uintptr(leader), 0, unix.WEXITED|unix.WNOWAIT|unix.WALL, 0, 0)
+	if call(unix.SYS_SETPGID, 0, uintptr(leader), 0, 0, 0, 0) < 0 {
+		call(unix.SYS_SETPGID, 0, 0, 0, 0, 0, 0)
+	}
+	call(unix.SYS_WAIT4, uintptr(leader), 0, unix.WALL, 0, 0, 0)
 }
 
 // editEnvironment takes variables from the list that the kernel has made, and adds others. Behind the list is the auxiliary

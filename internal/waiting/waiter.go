@@ -31,7 +31,7 @@ func (p *Page) stand() (front bool) {
 	return true
 }
 
-// rest waits alone once the front has fallen asleep, until there is work for the next one. Whatever else has ended the front has ended
+// rest waits alone once the front has fallen asleep, until there is work for the next one or the session ends. Whatever else has ended the front has ended
 // the session, too.
 //
 //go:nosplit
@@ -45,28 +45,33 @@ func (p *Page) rest() {
 	if p.unheard != 0 { // It came while the front was leaving.
 		happened, detail, p.asked, p.unheard = uintptr(BySignal), uintptr(p.unheard), at.now(), 0
 	}
-	for happened == 0 {
-		at.clear()
-		at.poll(onSignal, p.signalFD, unix.POLLIN)
-		at.poll(onParent, p.parentFD, unix.POLLIN)
-		at.poll(onGateway, p.gatewayFD, unix.POLLIN)
-		if p.closed&1 == 0 {
-			at.poll(onStdin, 0, unix.POLLIN|unix.POLLRDHUP)
-		}
-		if p.closed&2 == 0 {
-			at.poll(onStdout, 1, 0)
-		}
-		at.wait(p.next(at, 0))
-		p.wake(at)
-		if happened != 0 && !p.hasRoom(at) {
-			// A runtime that cannot start its threads aborts. A client has to wait. If nobody is left who waits, the record goes alone.
-			if happened != uintptr(ByStdin) {
-				call(unix.SYS_UNLINKAT, atWorkingDir, uintptr(unsafe.Pointer(&p.files)), 0, 0, 0, 0)
-				exit(failure)
+	for {
+		for happened == 0 {
+			at.clear()
+			at.poll(onSignal, p.signalFD, unix.POLLIN)
+			at.poll(onParent, p.parentFD, unix.POLLIN)
+			at.poll(onGateway, p.gatewayFD, unix.POLLIN)
+			if p.closed&1 == 0 {
+				at.poll(onStdin, 0, unix.POLLIN|unix.POLLRDHUP)
 			}
-			at.sleep(second)
-			happened = 0
+			if p.closed&2 == 0 {
+				at.poll(onStdout, 1, 0)
+			}
+			at.wait(p.next(at, 0))
+			p.wake(at)
 		}
+		over := happened != uintptr(ByStdin) || p.hungUp(at)
+		if over && p.quiet != 0 {
+			p.conclude(at)
+		}
+		if p.hasRoom(at) {
+			return
+		}
+		if over { // A runtime that cannot start its threads aborts.
+			p.conclude(at)
+		}
+		at.sleep(second) // A client has to wait.
+		happened = 0
 	}
 }
 

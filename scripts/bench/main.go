@@ -153,7 +153,7 @@ func (b *bench) prepare() (err error) {
 		}
 	}
 	state := filepath.Join(b.dir, "state") // where it is missing, sessions write no history
-	if err := errors.Join(os.Mkdir(state, 0o700), os.Setenv("XDG_RUNTIME_DIR", b.dir), os.Setenv("XDG_STATE_HOME", state)); err != nil {
+	if err := errors.Join(os.Mkdir(state, 0o700), os.Setenv("XDG_RUNTIME_DIR", b.dir), os.Setenv("XDG_STATE_HOME", state), os.Setenv("XDG_CACHE_HOME", state)); err != nil {
 		return fmt.Errorf("make a directory for the history: %w", err)
 	}
 	return nil

@@ -153,11 +153,7 @@ func needRoom(tasks int, megabytes float64) error {
 	if free := int(most-there) - spare; tasks > free {
 		return fmt.Errorf("no room for %d more processes and threads, but for %d: raise kernel.pid_max, or ask for less", tasks, free)
 	}
-	info, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return fmt.Errorf("read how much memory is free: %w", err)
-	}
-	if free := number(info, "MemAvailable:") * 1024 / 1e6; megabytes > free {
+	if free := available(); megabytes > free {
 		return fmt.Errorf("no room for %.0f MB, but for %.0f: ask for less", megabytes, free)
 	}
 	return nil

@@ -2,11 +2,12 @@
 //
 // A throw-away gateway starts an MCP server. The server starts a worker and a helper. The helper detaches itself the
 // way daemons do: new terminal session, double fork, empty environment, directory /. Then the gateway is SIGKILLed.
-// This is done once bare and once with mcp-tether in front of the server. All the other parts are played by e2e/fixture.
+// This is done once bare and once with mcp-tether in front of the server. Then many idle sessions are weighed. All the
+// other parts are played by e2e/fixture.
 //
 //	go run ./scripts/demo bin/mcp-tether
 //
-// It exits 0 only if the bare run left something and the tethered run left nothing.
+// It exits 0 only if the bare run left something, the tethered run left nothing, and sleeping sessions weigh least.
 package main
 
 import (
@@ -51,7 +52,36 @@ func dispatch(args []string) error {
 		return err
 	}
 	defer tidy()
-	return compare(ctx, cast)
+	if err := compare(ctx, cast); err != nil {
+		return err
+	}
+	return compareWeights(cast)
+}
+
+// compareWeights shows what idle sessions hold: bare, tethered, and tethered with their servers asleep.
+func compareWeights(cast stage.Programs) error {
+	fmt.Printf("\n%d idle sessions of a small server, and all their processes:\n", many)
+	var all []weight
+	for _, k := range []struct {
+		kind    string
+		each    int
+		wrapper []string
+	}{
+		{"bare", 1, nil},
+		{"mcp-tether run", 3, []string{cast.Tether, "run", "--no-history", "--"}},
+		{"mcp-tether run --hibernate 1s", 1, []string{cast.Tether, "run", "--no-history", "--hibernate=1s", "--"}},
+	} {
+		w, err := weigh(cast, k.kind, k.each, k.wrapper...)
+		if err != nil {
+			return fmt.Errorf("weigh sessions: %w", err)
+		}
+		all = append(all, w)
+	}
+	printWeights(os.Stdout, all)
+	if asleep := all[2].memory; asleep >= all[0].memory || asleep >= all[1].memory {
+		return errors.New("sleeping sessions weigh no less than others")
+	}
+	return nil
 }
 
 func compare(ctx context.Context, cast stage.Programs) error {

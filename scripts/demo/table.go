@@ -79,6 +79,15 @@ func printSummary(out io.Writer, bare, tethered run) {
 	table.Flush()
 }
 
+func printWeights(out io.Writer, all []weight) {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  SESSIONS\tPROCESSES\tMEMORY (PSS)\tOF ONE SESSION")
+	for _, w := range all {
+		fmt.Fprintf(table, "  %s\t%d\t%.1f MB\t%d kB\n", w.kind, w.processes, float64(w.memory)/1e3, w.memory/many)
+	}
+	table.Flush()
+}
+
 func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
 }

@@ -19,6 +19,7 @@ func TestRunFitsTerminal(t *testing.T) {
 	var out bytes.Buffer
 	printRun(&out, r)
 	printSummary(&out, r, run{members: []member{{dead: true, after: time.Millisecond}}})
+	printWeights(&out, []weight{{kind: "mcp-tether run --hibernate 1s", processes: 3 * many, memory: 1 << 30}})
 	for line := range strings.Lines(out.String()) {
 		if len(line) > columns+1 {
 			t.Errorf("%d columns: %s", len(line)-1, line)

@@ -27,6 +27,7 @@ func peers(tether string) []peer {
 		{"setpriv", []string{"setpriv", "--pdeathsig", "KILL"}},
 		{"systemd-run", []string{"systemd-run", "--scope", "--quiet", "--"}},
 		{"mcp-mux", []string{"mcp-mux"}},
+		{"mcp-guardian", []string{"mcp-guardian"}},
 		{"reliable-mcp", []string{"reliable-mcp", "--"}},
 		{ours, []string{tether, "run", "--log-level=error", "--"}},
 	}
@@ -48,8 +49,8 @@ func (p peer) lacks() string {
 
 // version is the first line that the wrapper answers to --version, or its name.
 func (p peer) version() string {
-	if p.name == "mcp-mux" {
-		return p.name // it would take the flag for a server
+	if p.name == "mcp-mux" || p.name == "mcp-guardian" {
+		return p.name // they would take the flag for a server
 	}
 	out, err := exec.Command(p.argv[0], "--version").CombinedOutput()
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")

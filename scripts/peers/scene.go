@@ -84,7 +84,11 @@ func (s *scene) show(c story, image string, wrapper []string) string {
 	}
 	s.open(append(wrapper, argv...), c.oneShot)
 	lost := c.act(s)
-	left := s.left()
+	limit := patience
+	if c.unhurried {
+		limit *= 2
+	}
+	left := s.left(limit)
 	if lost != nil {
 		left = append([]string{"answer lost"}, left...)
 	}
@@ -141,10 +145,10 @@ func (s *scene) await(id int, limit time.Duration) error {
 
 func (s *scene) send(pid int, sig syscall.Signal) { s.must(syscall.Kill(pid, sig)) }
 
-// left names what is still there when patience is over. Two empty looks in a row count: a process may be born during one.
-func (s *scene) left() []string {
+// left names what is still there after limit. Two empty looks in a row count: a process may be born during one.
+func (s *scene) left(limit time.Duration) []string {
 	empty := 0
-	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
 		names := s.census()
 		if len(names) > 0 {
 			empty = 0

@@ -18,6 +18,8 @@ type story struct {
 	contained bool
 	// The call is sent and stdin closed before the server is there, as `echo request | server` does.
 	oneShot bool
+	// The gateway lives on and waits, so mcp-tether waits too: 12 s for the server to end by itself, 10 s after SIGTERM.
+	unhurried bool
 	// act ends something. Its error is that of an answer that was due.
 	act func(s *scene) error
 }
@@ -39,7 +41,7 @@ func allCases() []story {
 		{name: "deaf-helper", title: "gateway killed, helper that ignores SIGTERM", server: polite, helper: deaf, act: killGateway},
 		{name: "wrapper-killed", title: "wrapper killed", server: polite, helper: worker, act: killWrapper},
 		{name: "wrapper-stopped", title: "wrapper stopped, then gateway killed", server: polite, helper: worker, act: stopWrapper},
-		{name: "stdin-closed", title: "stdin closed, server that ignores it", server: hangs, act: closeInput},
+		{name: "stdin-closed", title: "stdin closed, server that ignores it", server: hangs, unhurried: true, act: closeInput},
 		{name: "one-shot", title: "answer after stdin was closed", server: polite, helper: worker, oneShot: true, act: awaitCall},
 		{name: "term-in-flight", title: "answer after SIGTERM to the wrapper", server: polite, helper: worker, act: termInFlight},
 		{name: "container", title: "gateway killed, server in a container", server: hangs, contained: true, act: killGateway},
@@ -80,6 +82,7 @@ func termInFlight(s *scene) error {
 const (
 	// startup is for a server to start, however busy the machine is.
 	startup = 30 * time.Second
-	// patience is how long a wrapper may take to clear up: mcp-tether waits 5 s for an answer and 1.5 s for SIGTERM.
+	// patience is how long a wrapper may take to clear up, and twice that where nobody is in a hurry. With the gateway gone
+	// mcp-tether waits 3 s after SIGTERM.
 	patience = 12 * time.Second
 )
