@@ -245,7 +245,7 @@ func byPath() map[string]string {
 		"internal/clients.found/filepath.Glob":      own,
 		"internal/clients.found/os.Lstat":           own,
 		"internal/clients.patterns/os.Stat":         own,
-		"internal/clients.listed/filepath.Glob":     "the machine's",
+		"internal/clients.listsBelow/filepath.Glob": "the machine's",
 		"internal/clients.PlaceOf/os.Stat":          own,
 		"internal/clients.OpenDocument/os.Lstat":    mine,
 		"internal/clients.OpenDocument/os.OpenFile": mine,

@@ -88,35 +88,57 @@ func TestWrapAndUnwrap(t *testing.T) {
 	}
 }
 
-// Where an organisation's list compares commands, wrap, --check and doctor say so, for a client and for a project.
+// An organisation's list comes first, for a client and for a project: wrap, --check and doctor say which file and which rule.
 func TestWrapAndLists(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
-	const servers = `{"mcpServers":{"x":{"command":"node","args":["/srv/x.js"]}}}`
+	const deny = `{"deniedMcpServers":[{"serverCommand":["node","/srv/x.js","--bad"]}]}`
+	const allow = `{"allowedMcpServers":[{"serverCommand":["node","/srv/x.js"]}]}`
+	const servers = `{"mcpServers":{"good":{"command":"node","args":["/srv/x.js"]},"bad":{"command":"node","args":["/srv/x.js","--bad"]}}}`
+	const list, codexList = "/etc/claude-code/managed-settings.json", "/etc/codex/requirements.toml"
 	own := t.TempDir()
 	if out, err := exec.Command("sh", "-c", `cp -a /etc/. "$0" && mkdir -p "$0/claude-code" "$0/codex" && mount --bind "$0" /etc`, own).CombinedOutput(); err != nil {
 		t.Fatalf("no /etc of the test's own: %v, %s", err, out)
 	}
 	defer func() { _ = exec.Command("umount", "-l", "/etc").Run() }()
 	h := newWrapHome(t)
-	files := []string{h.put(".claude.json", servers), h.put(".mcp.json", servers), h.put(".codex/config.toml", "[mcp_servers.x]\ncommand = \"docs-mcp\"\n")}
-	before := []string{h.text(files[0]), h.text(files[1]), h.text(files[2])}
-	ok(t, os.WriteFile("/etc/claude-code/managed-settings.json", []byte(`{"deniedMcpServers":[{"serverCommand":["node","--bad"]}]}`), 0o644))
-	ok(t, os.WriteFile("/etc/codex/requirements.toml", []byte("[mcp_servers.x]\nidentity = { command = \"docs-mcp\" }\n"), 0o644))
-	for args, n := range map[string]int{"wrap --yes claude codex ./.mcp.json": 3, "wrap --check claude codex ./.mcp.json": 3, "doctor": 3} {
-		if o := h.run(strings.Fields(args)...); strings.Count(o.stdout, "x: left alone: an organisation's list, /etc/")+strings.Count(o.stdout, ": x: an organisation's list, /etc/") != n || o.code != 0 {
-			t.Errorf("%s: %+v", args, o)
+	claude, project := h.put(".claude.json", servers), h.put(".mcp.json", servers)
+	codex := h.put(".codex/config.toml", "[mcp_servers.docs]\ncommand = \"docs-mcp\"\nargs = [\"--stdio\"]\n")
+	ok(t, os.WriteFile(list, []byte(deny), 0o644))
+	for _, args := range [][]string{{"wrap", "--yes", "claude", "./.mcp.json"}, {"wrap", "--check", "claude", "./.mcp.json"}, {"wrap", "--yes", "--force", "claude", "./.mcp.json"}} {
+		o := h.run(args...)
+		if o.code != 0 || strings.Count(o.stdout, "bad: left alone: an organisation's list: "+list+" denies it") != 2 {
+			t.Errorf("%v: %+v", args, o)
 		}
 	}
-	for i, file := range files {
-		if h.text(file) != before[i] {
-			t.Errorf("%s holds %s", file, h.text(file))
+	for _, file := range []string{claude, project} {
+		if text := h.text(file); !strings.Contains(text, `"bad":{"command":"node","args":["/srv/x.js","--bad"]}`) || !strings.Contains(text, `"--name", "good"`) {
+			t.Errorf("%s holds %s", file, text)
 		}
 	}
-	ok(t, os.Remove("/etc/claude-code/managed-settings.json"))
-	if o := h.run("wrap", "--yes", "claude"); o.code != 0 || h.text(files[0]) == before[0] {
-		t.Errorf("without a list: %+v", o)
+	if o := h.run("doctor"); strings.Count(o.stdout, list+" denies it") != 2 {
+		t.Errorf("%+v", o)
+	}
+	if o := h.run("unwrap", "--yes", "claude"); o.code != 0 || h.text(claude) != servers {
+		t.Errorf("%+v", o)
+	}
+	ok(t, os.WriteFile(list, []byte(allow), 0o644))
+	ok(t, os.WriteFile(codexList, []byte("[mcp_servers.docs]\nidentity = { command = \"docs-mcp\" }\n"), 0o644))
+	before := h.text(codex)
+	for _, args := range [][]string{{"wrap", "--yes", "claude", "codex"}, {"wrap", "--check", "claude", "codex"}} {
+		o := h.run(args...)
+		if o.code != 0 || h.text(claude) != servers || h.text(codex) != before ||
+			!strings.Contains(o.stdout, `add to allowedMcpServers: {"serverCommand":["mcp-tether","run","--name","good","--","node","/srv/x.js"]}`) ||
+			!strings.Contains(o.stdout, `add to mcp_servers: [mcp_servers."docs"] identity = { command = "mcp-tether" }`) {
+			t.Errorf("%v: %+v", args, o)
+		}
+	}
+	if o := h.run("wrap", "--yes", "--force", "codex"); o.code != 0 || h.text(codex) == before {
+		t.Errorf("forced: %+v", o)
+	}
+	if o := h.run("doctor"); !strings.Contains(o.stdout, codexList+" allows it bare, and wrapped it would be off") {
+		t.Errorf("%+v", o)
 	}
 }
 

@@ -32,8 +32,9 @@ are changed only when they are named.
 Behind -- are flags of run; servers that are wrapped already get these
 instead of theirs. Where mcp-tether is not in PATH, its path is written.
 
-Where an organisation's list compares commands (Claude Code's managed
-settings, Codex' requirements.toml), nothing is wrapped.
+What an organisation's list denies is left alone (Claude Code's managed
+settings, Codex' requirements.toml), and so is what it would not allow
+any more: then it is said what to add to the list.
 
 End the client first: some write their configuration while they run. It
 starts the servers in the new way when it is started again.
@@ -62,6 +63,7 @@ var wrapFlags = [...]argv.Flag{
 	{Name: "dry-run", Usage: "only show what would change"},
 	{Name: "server", Kind: argv.List, Usage: "only the server `NAME` (repeatable)"},
 	{Name: "check", Usage: "change nothing, and fail if a server is not wrapped"},
+	{Name: "force", Usage: "wrap also what an organisation's list will not allow any more"},
 }
 
 // alsoUnwrap is how many of them there are.
@@ -73,7 +75,7 @@ func wrap(c *cli.Context, behind []string) error {
 	if err != nil {
 		return err
 	}
-	return rewrite(c, clients.Options{Flags: flags})
+	return rewrite(c, clients.Options{Flags: flags, Force: c.Bool("force")})
 }
 
 func unwrap(c *cli.Context) error { return rewrite(c, clients.Options{Unwrap: true}) }

@@ -88,8 +88,12 @@ func mayReplace(st fs.FileInfo) error {
 }
 
 // Plan is what is to become of the file.
-func (d Document) Plan(o Options, want func(name string) bool) (Plan, error) {
-	o.Listed = listed("", d.Place)
+func (d Document) Plan(o Options, want func(name string) bool) (p Plan, err error) {
+	if !o.Unwrap {
+		if o.lists, err = listsBelow("", d.Place); err != nil {
+			return p, err
+		}
+	}
 	return rewrite(d.Text, d.Format, o, want)
 }
 

@@ -2,60 +2,117 @@ package clients
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 )
 
-// Where an organisation's list compares commands, or cannot be read, nothing is wrapped. Names are as they were.
+// An organisation's list comes first: what it denies stays bare, and so does what it would no longer allow.
 func TestLists(t *testing.T) {
 	const (
+		pair     = `{"mcpServers":{"good":{"command":"node","args":["/srv/x.js"]},"bad":{"command":"node","args":["/srv/x.js","--bad"]}}}`
 		deny     = `{"deniedMcpServers":[{"serverCommand":["node","/srv/x.js","--bad"]}]}`
-		allow    = `{"allowedMcpServers":[{"serverName":"a"},{"serverCommand":["node","/srv/x.js"]}]}`
+		allow    = `{"allowedMcpServers":[{"serverCommand":["node","/srv/x.js"]}]}`
+		allowed  = `{"allowedMcpServers":[{"serverCommand":["mcp-tether","run","--name","good","--","node","/srv/x.js"]}]}`
+		docs     = "[mcp_servers.docs]\ncommand = \"docs-mcp\"\nargs = [\"--stdio\"]\n"
 		identity = "[mcp_servers.docs]\nidentity = { command = \"docs-mcp\" }\n"
 	)
 	for name, c := range map[string]struct {
-		list, said, path string
-		listed           bool
+		list, said, path, text string
+		force                  bool
+		wrapped                string // the names of those that are wrapped
+		says                   []string
 	}{
-		"none":                 {"/etc/other", deny, "x/.claude.json", false},
-		"denied":               {claudeList, deny, "x/.claude.json", true},
-		"denied in project":    {claudeList, deny, "x/.mcp.json", true},
-		"denied in a part":     {"/etc/claude-code/managed-settings.d/10.json", deny, "x/.mcp.json", true},
-		"of another client":    {claudeList, deny, "x/mcp.json", false},
-		"by name":              {claudeList, `{"deniedMcpServers":[{"serverName":"bad"}],"allowedMcpServers":[]}`, "x/.claude.json", false},
-		"allowed":              {claudeList, allow, "x/.claude.json", true},
-		"codex":                {codexList, identity, "x/.codex/config.toml", true},
-		"codex, no list":       {codexList, "approval_policy = \"never\"\n", "x/.codex/config.toml", false},
-		"cannot be read":       {claudeList, "{", "x/.mcp.json", true},
-		"cannot be read, TOML": {codexList, "{", "x/.codex/config.toml", true},
+		"none":              {"", "", "x/.claude.json", pair, false, "good bad", nil},
+		"denied":            {claudeList, deny, "x/.claude.json", pair, false, "good", []string{"denies it", "managed-settings.json", "--bad"}},
+		"denied in project": {claudeList, deny, "x/.mcp.json", pair, false, "good", []string{"denies it"}},
+		"denied in a part":  {"/etc/claude-code/managed-settings.d/10.json", deny, "x/.mcp.json", pair, false, "good", []string{"managed-settings.d/10.json denies it"}},
+		"denied, forced":    {claudeList, deny, "x/.claude.json", pair, true, "good", []string{"denies it"}},
+		"denied by name":    {claudeList, `{"deniedMcpServers":[{"serverName":"bad"}]}`, "x/.claude.json", pair, false, "good", []string{"denies it"}},
+		"of another client": {claudeList, deny, "x/mcp.json", pair, false, "good bad", nil},
+		"allowed bare": {claudeList, allow, "x/.claude.json", pair, false, "", []string{
+			`add to allowedMcpServers: {"serverCommand":["mcp-tether","run","--name","good","--","node","/srv/x.js"]}; or --force`, "does not allow it"}},
+		"allowed wrapped":  {claudeList, allowed, "x/.claude.json", pair, false, "good", []string{"does not allow it"}},
+		"allowed, forced":  {claudeList, allow, "x/.claude.json", pair, true, "good bad", nil},
+		"allowed by name":  {claudeList, `{"allowedMcpServers":[{"serverName":"good"}]}`, "x/.claude.json", pair, false, "good", []string{"does not allow it"}},
+		"nothing allowed":  {claudeList, `{"allowedMcpServers":[]}`, "x/.claude.json", pair, false, "", []string{"does not allow it"}},
+		"codex":            {codexList, identity, "x/.codex/config.toml", docs, false, "", []string{`add to mcp_servers: [mcp_servers."docs"] identity = { command = "mcp-tether" }; or --force`}},
+		"codex, wrapped":   {codexList, strings.Replace(identity, "docs-mcp", "mcp-tether", 1), "x/.codex/config.toml", docs, false, "docs", nil},
+		"codex, no list":   {codexList, "approval_policy = \"never\"\n", "x/.codex/config.toml", docs, false, "docs", nil},
+		"codex, not named": {codexList, "[mcp_servers.other]\nidentity = { command = \"docs-mcp\" }\n", "x/.codex/config.toml", docs, false, "", []string{"does not allow it"}},
 	} {
-		root := write(t, map[string]string{c.list[1:]: c.said})
-		p := Place{Path: c.path, Format: formatOf(c.path)}
-		if c.path == "x/.claude.json" {
-			p.Client.Name = claude
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			if c.list != "" {
+				root = write(t, map[string]string{c.list[1:]: c.said})
+			}
+			p := Place{Path: c.path, Format: formatOf(c.path)}
+			if c.path == "x/.claude.json" {
+				p.Client.Name = claude
+			}
+			l, err := listsBelow(root, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := rewrite([]byte(c.text), p.Format, Options{lists: l, Force: c.force}, every)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said []string
+			for _, ch := range plan.Changes {
+				if want := strings.Contains(" "+c.wrapped+" ", " "+ch.Name+" "); ch.Edited != want || ch.Bare() && !want || (ch.Err != nil) != errors.Is(ch.Err, ErrListed) {
+					t.Errorf("%+v", ch)
+				}
+				if ch.Err != nil {
+					said = append(said, ch.Err.Error())
+				}
+			}
+			for _, want := range c.says {
+				if !strings.Contains(strings.Join(said, "\n"), want) {
+					t.Errorf("it says %q, not %q", said, want)
+				}
+			}
+			if (len(said) > 0) != (len(c.says) > 0) {
+				t.Errorf("it says %q", said)
+			}
+		})
+	}
+}
+
+// What was wrapped before is judged as it is now.
+func TestListsOfTheWrapped(t *testing.T) {
+	wrapped := `{"mcpServers":{"bad":{"command":"mcp-tether","args":["run","--","node","x"]}}}`
+	for said, want := range map[string]string{
+		`{"deniedMcpServers":[{"serverCommand":["node","x"]}]}`:                          "denies what it starts",
+		`{"allowedMcpServers":[{"serverCommand":["node","x"]}]}`:                         "wrapped it would be off",
+		`{"allowedMcpServers":[{"serverCommand":["mcp-tether","run","--","node","x"]}]}`: "",
+	} {
+		l, err := listsBelow(write(t, map[string]string{claudeList[1:]: said}), Place{Path: ".mcp.json"})
+		if err != nil {
+			t.Fatal(err)
 		}
-		err := listed(root, p)
-		if (err != nil) != c.listed || err != nil && (!errors.Is(err, ErrListed) || !strings.Contains(err.Error(), c.list)) {
-			t.Errorf("%s: %v", name, err)
+		p, err := rewrite([]byte(wrapped), JSON, Options{lists: l}, every)
+		if ch := p.Changes[0]; err != nil || ch.Edited || (ch.Err != nil) != (want != "") || want != "" && !strings.Contains(ch.Err.Error(), want) {
+			t.Errorf("%s: %v, %+v", said, err, ch)
+		}
+		if p, err := rewrite([]byte(wrapped), JSON, Options{Unwrap: true}, every); err != nil || !p.Changes[0].Edited {
+			t.Errorf("unwrap: %v, %+v", err, p.Changes)
 		}
 	}
 }
 
-// What is wrapped already stays so, with its flags, and can be unwrapped.
-func TestListedServers(t *testing.T) {
-	text := `{"mcpServers":{"bare":{"command":"node","args":["x"]},"wrapped":{"command":"mcp-tether","args":["run","--","node","x"]}}}`
-	for _, flags := range [][]string{nil, {"--lazy"}} {
-		p, err := rewrite([]byte(text), JSON, Options{Listed: ErrListed, Flags: flags}, every)
-		if err != nil || string(p.Text) != text {
-			t.Fatalf("%v, %s", err, p.Text)
+// A list that cannot be read may say anything: nothing is changed.
+func TestListsUnread(t *testing.T) {
+	for list, p := range map[string]Place{claudeList: {Path: ".mcp.json"}, codexList: {Path: ".codex/config.toml"}} {
+		root := write(t, map[string]string{list[1:]: "{"})
+		if _, err := listsBelow(root, p); !errors.Is(err, ErrListed) || !strings.Contains(err.Error(), list) {
+			t.Errorf("%v", err)
 		}
-		for _, ch := range p.Changes {
-			if left := ch.Name == "bare" || flags != nil; errors.Is(ch.Err, ErrListed) != left || ch.Bare() {
-				t.Errorf("%v: %+v", flags, ch)
-			}
+		if err := os.Remove(root + list); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if p, err := rewrite([]byte(text), JSON, Options{Listed: ErrListed, Unwrap: true}, every); err != nil || !p.Changes[1].Edited {
-		t.Errorf("unwrap: %v, %+v", err, p.Changes)
+		if _, err := listsBelow(root, p); err != nil {
+			t.Errorf("without it: %v", err)
+		}
 	}
 }

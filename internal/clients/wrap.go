@@ -29,8 +29,9 @@ type Options struct {
 	Absolute string
 	// Flags are those of run. Nil leaves the flags of servers that are wrapped already.
 	Flags []string
-	// Listed says why an organisation's list lets no command be changed; nil if none does.
-	Listed error
+	// Force wraps also where an organisation's lists do not allow the new command.
+	Force bool
+	lists lists
 	// Unwrap takes the program away again.
 	Unwrap bool
 }
@@ -185,15 +186,13 @@ func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, 
 		}
 		o.Flags = append(name[:len(name):len(name)], o.Flags...)
 	}
+	if err := o.lists.judge(e.name, at > 0, e.started(at), e.line(at, o), o.Force); err != nil {
+		return nil, err
+	}
 	if at == 0 {
-		edits = e.wrap(text, o)
-	} else {
-		edits, err = e.rewrap(text, at, o)
+		return e.wrap(text, o), nil
 	}
-	if len(edits) > 0 && o.Listed != nil {
-		return nil, o.Listed
-	}
-	return edits, err
+	return e.rewrap(text, at, o)
 }
 
 // started is the command line that an entry starts in the end.
@@ -202,6 +201,22 @@ func (e *entry) started(at int) []string {
 		return e.words()[at:]
 	}
 	return append([]string{e.command.text}, e.words()...)
+}
+
+// line is the command line of an entry once it is wrapped with these options.
+func (e *entry) line(at int, o Options) []string {
+	program, flags := cmp.Or(o.Path, Program), o.Flags
+	if at > 0 {
+		program = cmp.Or(o.Path, e.command.text)
+		if flags == nil {
+			flags = e.words()[1:e.flagsEnd(at)]
+		}
+	}
+	out := append([]string{program, "run"}, flags...)
+	if at > 0 && e.flagsEnd(at) < at || at == 0 && (e.joined || e.list != nil) {
+		out = append(out, "--")
+	}
+	return append(out, e.started(at)...)
 }
 
 // flagsEnd is where the flags of a wrapped entry end in args; they begin at 1.

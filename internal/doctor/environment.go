@@ -104,11 +104,12 @@ func client(p clients.Place) []Check {
 	if err != nil {
 		return []Check{poor(Warn, aboutClients, "read that file", "%s: %v", title, err)}
 	}
-	var bare, listed []string
+	var bare []string
+	var listed []Check
 	for i := range plan.Changes {
 		switch c := &plan.Changes[i]; {
 		case errors.Is(c.Err, clients.ErrListed):
-			listed, err = append(listed, c.Name), c.Err
+			listed = append(listed, poor(Warn, aboutClients, "ask who keeps the list (docs/wrap.md)", "%s: %s: %v", title, c.Name, c.Err))
 		case c.Bare():
 			bare = append(bare, c.Name)
 		}
@@ -119,8 +120,5 @@ func client(p clients.Place) []Check {
 		c = poor(Warn, aboutClients, cure, "%s: %d of %d servers not wrapped: %s", title, len(bare), len(plan.Changes), strings.Join(bare, ", "))
 	}
 	c.Servers, c.Bare = servers, len(bare)
-	if len(listed) == 0 {
-		return []Check{c}
-	}
-	return []Check{c, poor(Warn, aboutClients, "ask who keeps the list (docs/wrap.md)", "%s: %s: %v", title, strings.Join(listed, ", "), err)}
+	return append([]Check{c}, listed...)
 }
