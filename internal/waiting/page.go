@@ -60,6 +60,8 @@ type held struct {
 	lockFD, leafFD, killFD, listenFD        int64
 	// keptFD is the file in which a front that falls asleep leaves what the next one needs (memfd_create(2)).
 	keptFD int64
+	// ownBelow bounds the descriptors that a starter or front, which has ended, had opened for itself.
+	ownBelow int64
 }
 
 // prepared is what the starter has found out.
