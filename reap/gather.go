@@ -117,9 +117,6 @@ func (h *machine) ask(r *proc.Reader) {
 	}
 }
 
-// maxNamed bounds how many of the processes that keep their readers waiting are named.
-const maxNamed = 20
-
 // noteStuck reports the user's processes of which nothing is known.
 func (h *machine) noteStuck() {
 	more := 0
@@ -127,7 +124,7 @@ func (h *machine) noteStuck() {
 		p := &h.Procs[i]
 		switch {
 		case !p.Stuck || p.UID != h.UID:
-		case len(h.Unknown) < maxNamed:
+		case len(h.Unknown) < proc.MaxNamed:
 			h.Unknown = append(h.Unknown, p.stuck())
 		default:
 			more++
@@ -145,7 +142,7 @@ func (h *machine) readSessions(xdgRuntime string) {
 		unread []string
 		all    bool
 	)
-	if proc.InTime(fileTimeout, func() { found, unread, all = sessions(h, xdgRuntime) }) {
+	if proc.InTime(proc.FilesTime, func() { found, unread, all = sessions(h, xdgRuntime) }) {
 		h.Sessions, h.Unknown, h.Blind = found, append(h.Unknown, unread...), !all
 	} else {
 		h.Blind = true
@@ -261,7 +258,7 @@ func (h *machine) addLeaf(dir, id string, uid int, old bool) {
 	if cgroup.IsGone(err) {
 		return
 	}
-	if err != nil && len(h.Unknown) < maxNamed {
+	if err != nil && len(h.Unknown) < proc.MaxNamed {
 		h.Unknown = append(h.Unknown, err.Error())
 	}
 	h.Leaves = append(h.Leaves, l)

@@ -93,7 +93,7 @@ func (x *index) unreadable(s *storedSession, keep []string) string {
 			continue
 		}
 		// It may have ended while the table was read.
-		if !teardown.KeptBy(keep, p.Comm, p.Args) && x.h.Lives(p.ID) != proc.Dead && len(pids) < maxNamed {
+		if !teardown.KeptBy(keep, p.Comm, p.Args) && x.h.Lives(p.ID) != proc.Dead && len(pids) < proc.MaxNamed {
 			pids = append(pids, fmt.Sprintf("%d (%s)", p.PID, p.Comm))
 		}
 	}

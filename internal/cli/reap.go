@@ -186,9 +186,6 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 	return words, nil
 }
 
-// configTime bounds the reading of configurations: a file system may not answer.
-const configTime = 5 * time.Second
-
 // configured reads the named configuration files, or else the known clients'. A pass that root makes as another user
 // may be unable to read a file that root has named. It still reads the rest. Without an answer in time the pass is incomplete.
 func configured(o *reap.Options, names []string) ([]clients.File, error) {
@@ -198,7 +195,7 @@ func configured(o *reap.Options, names []string) ([]clients.File, error) {
 		failed   error
 	)
 	warn := func(err error) { warnings = append(warnings, err.Error()) }
-	if !proc.InTime(configTime, func() {
+	if !proc.InTime(proc.ConfigsTime, func() {
 		if len(names) == 0 {
 			found = clients.Known(clients.Homes(), warn)
 		}

@@ -62,8 +62,8 @@ func OpenDocument(p Place) (Document, error) {
 	if !os.SameFile(st, d.stat) {
 		return d, ErrChanged
 	}
-	d.Text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	if len(d.Text) > maxFile {
+	d.Text, err = io.ReadAll(io.LimitReader(f, proc.MaxConfig+1))
+	if len(d.Text) > proc.MaxConfig {
 		return d, errTooLarge
 	}
 	return d, err

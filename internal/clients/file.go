@@ -14,13 +14,12 @@ import (
 	"syscall"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"mcp-tether/internal/proc"
 )
 
 // projectFile is where Claude Code keeps the servers of one project, relative to the project's directory.
 const projectFile = ".mcp.json"
-
-// maxFile bounds one configuration file, in bytes. Claude Code's grows with use.
-const maxFile = 8 << 20
 
 // Format is the language of a configuration file.
 type Format string
@@ -152,8 +151,8 @@ func readFile(name string, named bool) ([]byte, fs.FileInfo, error) {
 	case os.Getuid() == 0 && owner(st) != 0 && !named:
 		return nil, nil, errNotOwn
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if len(text) > maxFile {
+	text, err := io.ReadAll(io.LimitReader(f, proc.MaxConfig+1))
+	if len(text) > proc.MaxConfig {
 		err = errTooLarge
 	}
 	return text, st, err
