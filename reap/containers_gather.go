@@ -16,7 +16,7 @@ import (
 var (
 	errNoAnswer = errors.New("it did not answer in time")
 	errNotAsked = errors.New("not looked at (--containers off)")
-	errTooMany  = errors.New("not looked at: too many engines")
+	errTooMany  = errors.New("not looked at: too many engines (for this one alone: --engine URL)")
 )
 
 // engineListing asks engines for their containers while the rest of the machine is read.

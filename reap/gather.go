@@ -146,9 +146,10 @@ func (h *machine) readSessions(xdgRuntime string) {
 		h.Sessions, h.Unknown, h.Blind = found, append(h.Unknown, unread...), !all
 	} else {
 		h.Blind = true
+		h.Unknown = append(h.Unknown, "the directories of the records do not answer: look at their file systems (XDG_RUNTIME_DIR names one)")
 	}
 	if h.Blind {
-		h.Unknown = append(h.Unknown, "not all records can be read, so no session is judged")
+		h.Unknown = append(h.Unknown, "not all records can be read, so no session is judged: first mend what is named before")
 	}
 }
 
@@ -168,7 +169,7 @@ func sessions(h *machine, xdgRuntime string) (out []storedSession, unread []stri
 				continue
 			}
 			if out = append(out, *s); s.Unread != nil {
-				left = append(left, s.Unread)
+				left = append(left, fmt.Errorf("%w (once nothing of it is left: mcp-tether reap --forget %s)", s.Unread, id))
 			}
 		}
 	}

@@ -49,7 +49,7 @@ type Reach struct {
 }
 
 // errBusy says that another pass of this user is under way.
-var errBusy = errors.New("another reap is under way")
+var errBusy = errors.New("another reap is under way: try again when it has ended")
 
 // errMayOverlap says that it cannot be known whether another pass is under way.
 var errMayOverlap = errors.New("passes may overlap: the directory for the lock does not answer")

@@ -44,7 +44,7 @@ func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
 		r.take(uid, answers[uid])
 	}
 	if left := len(users) - len(answers); left > 0 {
-		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d users: %v", left, argv.ErrNoTurn))
+		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d users: %v: give more (--timeout)", left, argv.ErrNoTurn))
 	}
 }
 
@@ -90,7 +90,7 @@ func (r *Report) take(uid int, a answer) {
 		r.Incomplete = append(r.Incomplete, "user "+name+": "+w)
 	}
 	if a.err != nil {
-		r.Incomplete = append(r.Incomplete, fmt.Sprintf("user %s: %v", name, a.err))
+		r.Incomplete = append(r.Incomplete, fmt.Sprintf("user %s: %v (as that user: mcp-tether reap)", name, a.err))
 	}
 }
 

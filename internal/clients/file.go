@@ -129,8 +129,8 @@ func owner(st fs.FileInfo) int {
 
 // Why a file is not read.
 var (
-	errKind     = errors.New("not a regular file")
-	errTooLarge = errors.New("too large")
+	errKind     = errors.New("not a regular file: name another")
+	errTooLarge = fmt.Errorf("larger than %d MiB: make it smaller", proc.MaxConfig>>20)
 	errNotOwn   = errors.New("it belongs to another user")
 )
 
