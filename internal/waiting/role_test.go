@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -48,7 +49,7 @@ func TestKeepOnlyLeavesTheRuntimeItsOwn(t *testing.T) {
 	p.SetLock(kept)
 	p.KeepOnly([]int{own, kept, given})
 	for fd, want := range map[int]error{own: nil, kept: nil, given: unix.EBADF} {
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != want {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); !errors.Is(err, want) {
 			t.Errorf("descriptor %d of %d, %d, %d: %v", fd, own, kept, given, err)
 		}
 	}
