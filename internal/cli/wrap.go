@@ -165,7 +165,7 @@ func rewrite(c *cli.Context, o clients.Options) error {
 	dry := c.Bool("dry-run")
 	for _, name := range c.StringSlice("server") {
 		if !filter[name] {
-			missing = errors.Join(missing, fmt.Errorf("no file has a server %q that is started as a process: nothing was changed", name))
+			missing = errors.Join(missing, fmt.Errorf("no file has a server %q that is started as a process: nothing was changed (mcp-tether wrap --dry-run shows them)", name))
 			dry = true
 		}
 	}

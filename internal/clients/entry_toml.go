@@ -185,7 +185,7 @@ func closing(text []byte, at int) (int, error) {
 	return 0, errNoEnd
 }
 
-var errNoEnd = errors.New("its list of arguments has no end")
+var errNoEnd = errors.New("its list of arguments has no end: mend it")
 
 // lineEnd is what ends the line before a place, as some systems write two characters.
 func (t *tomlReader) lineEnd(at int) string {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"mcp-tether/internal/proc"
 )
 
 // ErrNotObject says that a text is not a JSON object.
@@ -46,11 +48,8 @@ const (
 	Word
 )
 
-// Bounds of a text that Parse reads: values within values, and values in all.
-const (
-	maxDepth  = 1000
-	maxValues = 1 << 20
-)
+// maxDepth bounds values within values, in a text that Parse reads.
+const maxDepth = 1000
 
 // Why Parse refuses a text.
 var (
@@ -151,7 +150,7 @@ func (p *parser) value(depth int) (Node, error) {
 	if err := p.space(); err != nil {
 		return Node{}, err
 	}
-	if p.values++; p.values > maxValues || depth > maxDepth {
+	if p.values++; p.values > proc.MaxValues || depth > maxDepth {
 		return Node{}, ErrTooMuch
 	}
 	n := Node{Start: p.at}

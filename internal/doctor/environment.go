@@ -9,10 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"mcp-tether/internal/clients"
 	"mcp-tether/internal/engine"
+	"mcp-tether/internal/proc"
 )
 
 // Program asks whether clients find this program by its name.
@@ -51,9 +51,6 @@ func launches(found, own string) bool {
 	return false
 }
 
-// engineTimeout bounds a question to an engine.
-const engineTimeout = 3 * time.Second
-
 // Engine asks the container engine that a session's clients would use. ok is false where none is in sight.
 func Engine() (c Check, ok bool) {
 	e, ok, err := engine.Resolve(os.Getenv(engine.EnvURL), os.Getenv)
@@ -63,7 +60,7 @@ func Engine() (c Check, ok bool) {
 	if !ok {
 		return Check{}, false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), engineTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), proc.EngineTime)
 	defer cancel()
 	if err := (engine.Client{Dial: e.Dial}).Ping(ctx); err != nil {
 		return poor(Warn, "engine", "start it, or give the user access to its socket; --containers=off for sessions without one",

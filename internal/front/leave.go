@@ -67,7 +67,7 @@ func (f *front) leave() {
 		return
 	}
 	f.left = true
-	f.page.KeepOnly(proc.OwnDescriptors) // What the gateway has passed on is for the next server.
+	f.page.KeepOnly(proc.OwnDescriptors()) // What the gateway has passed on is for the next server.
 }
 
 // saved reads what the front before has left; nil for the first one.
