@@ -406,7 +406,6 @@ func TestServerThatAsksAndDoesNotRead(t *testing.T) {
 	for what, line := range map[string]string{
 		"pings":                ping,
 		"pings with long ids":  `{"jsonrpc":"2.0","id":"` + longID + `","method":"ping"}`,
-		"pings in one line":    "[" + strings.Repeat(ping+",", 100) + ping + "]",
 		"what nobody can tell": `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage"}`,
 		"that with long ids":   `{"jsonrpc":"2.0","id":"` + longID + `","method":"sampling/createMessage"}`,
 	} {

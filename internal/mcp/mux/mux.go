@@ -150,26 +150,17 @@ func (m *Mux) FromClient(id Client, line []byte) []Out {
 // FromServer takes a line of the server, with its newline if it has one.
 func (m *Mux) FromServer(line []byte) []Out {
 	m.begin()
-	msg := mcp.Parse(line)
-	if msg.Kind == mcp.Batch && !m.Alone { // Servers of 2025-03-26 may answer so.
-		mcp.EachElement(msg.Raw, mcp.Span{From: 0, To: len(msg.Raw)}, func(element mcp.Span) { m.serverSays(mcp.Parse(element.Of(msg.Raw))) })
-		return m.out
-	}
-	m.serverSays(msg)
-	return m.out
-}
-
-func (m *Mux) serverSays(msg mcp.Message) {
-	switch msg.Kind {
+	switch msg := mcp.Parse(line); msg.Kind {
 	case mcp.Request:
 		m.serverAsks(msg)
 	case mcp.Response:
 		m.serverAnswers(msg)
 	case mcp.Notification:
 		m.serverTells(msg)
-	case mcp.Opaque, mcp.Unclear, mcp.Batch: // Noise, or nothing that could be said to be for one client.
+	case mcp.Opaque, mcp.Unclear: // Noise, or nothing that could be said to be for one client.
 		m.pass(msg)
 	}
+	return m.out
 }
 
 // clientSays takes one message of a client.
