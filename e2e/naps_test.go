@@ -373,10 +373,9 @@ func (n *naps) conversation(t *testing.T, nth int) {
 	for i, c := range all {
 		log, _ := os.ReadFile(fmt.Sprintf("%s/log.%d", dir, i))
 		slept := bytes.Count(log, []byte(`"server sleeps"`))
-		if clients == 1 {
-			n.slept += slept
-			n.each[which] += slept
-		} else {
+		n.slept += slept
+		n.each[which] += slept
+		if clients > 1 {
 			n.shared += slept
 		}
 		n.asked, n.told = n.asked+c.last, n.told+c.told
@@ -434,7 +433,7 @@ func TestNaps(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	t.Logf("%d moments of sleep with %d servers (%v), %d more of sessions that share, %d restarts, in %d conversations; %d requests, %d notifications; %.0f s",
+	t.Logf("%d moments of sleep with %d servers (%v), %d of them of sessions that share, %d restarts, in %d conversations; %d requests, %d notifications; %.0f s",
 		n.slept, len(sleepyServers), n.each, n.shared, n.restarts, next.Load(), n.asked, n.told, time.Since(began).Seconds())
 	for _, what := range n.wrong {
 		t.Error(what)

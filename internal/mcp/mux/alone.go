@@ -50,7 +50,7 @@ func (m *Mux) answersItself(c *client, r request, k *call) bool {
 		m.toClient(c, mcp.PingReply(k.id))
 		return true
 	}
-	return m.server.away && len(m.held) == m.dropped && m.tellPublished(c, r, k)
+	return m.server.away && len(m.held) == 0 && m.tellPublished(c, r, k)
 }
 
 // aloneTells takes a notification of the only client, and reports whether that was all.
@@ -64,9 +64,8 @@ func (m *Mux) aloneTells(c *client, r request) bool {
 		m.tellAlone(c, r.msg)
 		return true
 	case mcp.MethodTaskStatus:
-		key := kept{clientTask, mcp.TextOf(r.msg.Raw, r.target)}
-		if status := mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.params, "status")); hasEnded(status) {
-			delete(m.tasks.ofClients, key)
+		if hasEnded(mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.params, "status"))) {
+			delete(m.tasks.ofClients, mcp.TextOf(r.msg.Raw, r.target))
 		}
 	case mcp.MethodRootsChanged:
 		m.roots.working = true
@@ -89,7 +88,7 @@ func (m *Mux) tellAlone(c *client, msg mcp.Message) {
 // initialize.
 func (m *Mux) confirmedAlone(c *client, r request) bool {
 	h := &m.handshake
-	c.ready, h.confirmed = true, string(mcp.Splice(r.msg.Raw))
+	h.confirmed = string(mcp.Splice(r.msg.Raw))
 	if h.phase == phaseAnswered {
 		h.phase = phaseDone
 		m.server.used = true

@@ -21,9 +21,6 @@ type ask struct {
 	mayTask bool
 }
 
-// maxAsks bounds how many requests of the server may be open.
-const maxAsks = 4096
-
 // serverAsks takes a request of the server: it goes to the one client that it is certainly for.
 func (m *Mux) serverAsks(msg mcp.Message) {
 	if m.Alone {
@@ -39,9 +36,6 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 		return
 	}
 	c, why := m.clientFor(msg)
-	if len(m.asks) >= maxAsks {
-		c, why = nil, "too many requests of the server are open"
-	}
 	if msg.Method == mcp.MethodRoots && c != nil && !m.alone(c) {
 		c, why = nil, "it may not judge the calls of all by the roots of one"
 	}
@@ -54,14 +48,12 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 
 func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 	a := &ask{cid: strconv.FormatInt(m.lastAsk+1, 10), client: c, id: id, key: msg.ID}
-	m.tasks.ofClient(c, elicitation, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "params", "elicitationId")))
 	token := mcp.At(msg.Raw, "params", "_meta", "progressToken")
 	if token.To > 0 {
 		a.token = string(token.Of(msg.Raw))
 	}
 	m.openAsk(a, msg)
-	first, second := inOrder(put(msg.IDSpan, a.cid), put(token, a.cid))
-	m.toClient(c, mcp.Splice(msg.Raw, first, second))
+	m.toClient(c, mcp.Splice(msg.Raw, put(msg.IDSpan, a.cid), put(token, a.cid)))
 }
 
 // openAsk notes a request of the server.
@@ -97,7 +89,7 @@ func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 		return nil, unknown
 	}
 	if mcp.RuleOf(msg.Method).About == mcp.AboutTask {
-		if c := m.tasks.ofClients[kept{clientTask, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "params", "taskId"))}]; c != nil {
+		if c := m.tasks.ofClients[mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "params", "taskId"))]; c != nil {
 			return c, ""
 		}
 		return nil, unknown
@@ -127,7 +119,7 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	m.server.used = m.server.used || a.method != mcp.MethodPing
 	m.forget(a)
 	if a.mayTask {
-		m.tasks.ofClient(c, clientTask, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "task", "taskId")))
+		m.tasks.ofClient(c, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "task", "taskId")))
 	}
 	if a.cid == a.key && m.Alone {
 		m.toServerFrom(c, msg.Line)

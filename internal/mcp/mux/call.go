@@ -75,6 +75,8 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open))
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
 		m.refuse(c, id, codeInvalid, "a notification must not have an id")
+	case msg.Method == mcp.MethodTasksList:
+		m.refuse(c, id, codeMethod, "the tasks of a shared server are not listed")
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
 		m.refuse(c, id, codeInternal, "too much waits for the server")
 	default:
@@ -154,15 +156,7 @@ func (m *Mux) line(r request, k *call, other mcp.Edit) []byte {
 	if m.Alone {
 		return r.msg.Line
 	}
-	n := strconv.FormatInt(k.n, 10)
-	edits := [3]mcp.Edit{put(r.msg.IDSpan, n), put(r.token, n), other}
-	// Three are soon in order. slices.SortFunc would bring a sort for this type, of seven kilobytes.
-	for i := 1; i < len(edits); i++ {
-		for j := i; j > 0 && edits[j].From < edits[j-1].From; j-- {
-			edits[j], edits[j-1] = edits[j-1], edits[j]
-		}
-	}
-	return mcp.Splice(r.msg.Raw, edits[:]...)
+	return mcp.Splice(r.msg.Raw, put(r.msg.IDSpan, k.sid), put(r.token, k.sid), other)
 }
 
 // acceptsCalls reports whether the server takes requests now.
@@ -228,12 +222,19 @@ func (m *Mux) sendNow(k *call, line []byte) {
 // sendHeld gives the server what waits for it.
 func (m *Mux) sendHeld() {
 	held := m.held
-	m.held, m.dropped = nil, 0
+	m.held = nil
+	h := &m.handshake
 	for _, k := range held {
-		switch {
-		case k.line == nil:
+		switch greets := k.method == mcp.MethodInitialize && !m.Alone; {
 		case k.method == "": // What cannot be answered.
 			m.toServerFrom(k.client, k.take())
+		case greets && h.result != nil:
+			k.take()
+			m.met(k)
+		case greets && m.acceptsCalls(): // The one before it was refused, or given up.
+			line := k.take()
+			h.params = bytes.Clone(mcp.At(line, "params").Of(line))
+			m.sendNow(k, line)
 		default:
 			m.send(k, k.take())
 		}
@@ -246,24 +247,7 @@ func (m *Mux) unhold(k *call) {
 		return
 	}
 	k.take()
-	h := &m.handshake
-	if i := slices.Index(h.waiting, k); i >= 0 {
-		h.waiting = without(h.waiting, i)
-		return
-	}
-	const few = 64
-	if m.dropped++; m.dropped > few && m.dropped > len(m.held)/2 {
-		m.held = slices.DeleteFunc(m.held, func(other *call) bool { return other.line == nil })
-		m.dropped = 0
-	}
-}
-
-// without removes the call at i; removing the first is cheap.
-func without(calls []*call, i int) []*call {
-	if i == 0 {
-		return calls[1:]
-	}
-	return slices.Delete(calls, i, i+1)
+	m.held = slices.DeleteFunc(m.held, func(other *call) bool { return other == k })
 }
 
 // serverAnswers takes a response of the server.
@@ -274,11 +258,7 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case k == nil && m.Alone, msg.ID == mcp.IDNull && m.Alone:
 		m.pass(msg)
 		return
-	case msg.ID == mcp.IDNull:
-		m.serverComplains(msg)
-		return
 	case k == nil || !k.sent: // An answer to no question, or a late one.
-		m.endLateTask(msg)
 		return
 	case m.server.leaving && k.agreed != nil: // The next server gets the subscription again.
 		return
@@ -294,8 +274,6 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 		m.levelSet(k, msg)
 	case k.method == mcp.MethodSubscribe:
 		m.subscribed(k, msg)
-	case k.method == mcp.MethodTasksList && !msg.IsError:
-		m.deliver(k, msg, m.ownTasks(k, msg))
 	case k.method == mcp.MethodListen && !msg.IsError:
 		m.deliver(k, msg, put(mcp.At(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.id))
 	default:
@@ -305,13 +283,6 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	m.repeated(k)
 }
 
-// serverComplains takes an error without an id: the server could not read a request.
-func (m *Mux) serverComplains(msg mcp.Message) {
-	if c, _ := m.only(); c != nil {
-		m.toClient(c, mcp.Splice(msg.Raw))
-	}
-}
-
 // deliver gives an answer to the client that asked, with another edit beside that of the id, and closes the call.
 func (m *Mux) deliver(k *call, msg mcp.Message, other mcp.Edit) {
 	m.close(k)
@@ -319,21 +290,10 @@ func (m *Mux) deliver(k *call, msg mcp.Message, other mcp.Edit) {
 		return
 	}
 	if m.Alone {
-		m.answer(k, msg.Line)
+		m.toClient(k.client, msg.Line)
 		return
 	}
-	if msg.IsError {
-		m.noteElicitations(k.client, msg)
-	}
-	first, second := inOrder(put(msg.IDSpan, k.id), other)
-	m.answer(k, mcp.Splice(msg.Raw, first, second))
-}
-
-// answer gives a line to the client of a call that is closed.
-func (m *Mux) answer(k *call, line []byte) {
-	if k.client != nil {
-		m.toClient(k.client, line)
-	}
+	m.toClient(k.client, mcp.Splice(msg.Raw, put(msg.IDSpan, k.id), other))
 }
 
 // close forgets a call.
@@ -381,7 +341,7 @@ func (m *Mux) cancel(c *client, r request) {
 	}
 	m.server.used = m.server.used || k.method != mcp.MethodPing
 	if !k.sent {
-		m.drop(k)
+		m.close(k)
 		return
 	}
 	if m.Alone {
@@ -394,10 +354,8 @@ func (m *Mux) cancel(c *client, r request) {
 }
 
 // staysOn reports whether a call goes on when its client has left: what the server was sent after it counts on it, or it is a
-// handshake under way.
-func (k *call) staysOn() bool {
-	return k.rule.Keeps && (k.sent || k.method != mcp.MethodInitialize)
-}
+// handshake under way. An end of a subscription is wanted anyway.
+func (k *call) staysOn() bool { return k.rule.Keeps && k.sent || k.method == mcp.MethodUnsubscribe }
 
 // abandonCalls ends the calls of a client that has left.
 func (m *Mux) abandonCalls(c *client) {
@@ -411,7 +369,7 @@ func (m *Mux) abandonCalls(c *client) {
 	// What waits goes first, the newest before what it waits for: no call of this client may get its turn meanwhile.
 	for _, k := range slices.Backward(calls) {
 		if !k.sent && !k.staysOn() {
-			m.drop(k)
+			m.close(k)
 		}
 	}
 	for _, k := range calls {
@@ -425,16 +383,6 @@ func (m *Mux) abandonCalls(c *client) {
 		m.toServerFrom(c, append(mcp.Cancelled(k.sid, "the client has left"), '\n'))
 		delete(m.calls, k.sid)
 		m.repeated(k)
-	}
-}
-
-// drop forgets a call that the server does not have.
-func (m *Mux) drop(k *call) {
-	first := k.method == mcp.MethodInitialize && !slices.Contains(m.handshake.waiting, k)
-	m.close(k)
-	if first {
-		m.handshake.params = nil
-		m.nextHandshake()
 	}
 }
 

@@ -1,7 +1,6 @@
 package mux
 
 import (
-	"fmt"
 	"slices"
 
 	"mcp-tether/internal/mcp"
@@ -46,40 +45,19 @@ func (m *Mux) levelSet(k *call, msg mcp.Message) {
 		m.logs.sent = 0
 	}
 	m.deliver(k, msg, mcp.Edit{})
-	m.adjustLevel()
 }
 
-// lowest is the lowest level that a client is to get; 0 if none has asked for one.
-func (m *Mux) lowest() int {
-	low := 0
-	asked := slices.ContainsFunc(m.order, func(c *client) bool { return c.level > 0 })
+// lowest is the lowest level that a client has asked for, 0 if none has. Many clients may be joined by one that asks for none.
+func (m *Mux) lowest() (low int) {
 	for _, c := range m.order {
-		level := c.level
-		if level == 0 && c.met && asked {
-			level = standardLevel
-		}
-		if level > 0 && (low == 0 || level < low) {
-			low = level
+		if c.level > 0 && (low == 0 || c.level < low) {
+			low = c.level
 		}
 	}
-	return low
-}
-
-// adjustLevel sets the server's level when clients have come or left. When none asks for a level any more, the server goes back
-// to standardLevel.
-func (m *Mux) adjustLevel() {
-	if m.Alone { // It asks itself, and repeatAll asks the next server.
-		return
+	if m.Alone {
+		return low
 	}
-	low := m.lowest()
-	if low == 0 && m.logs.sent > 0 {
-		low = standardLevel
-	}
-	if !m.logs.works || low == m.logs.sent {
-		return
-	}
-	m.logs.sent = low
-	m.askOwn(mcp.MethodSetLevel, "", fmt.Sprintf(`{"level":%q}`, levels()[low-1]))
+	return min(low, standardLevel)
 }
 
 // log gives a log message to each client that wants its level. As long as the server knows of one client only, it is about no

@@ -65,9 +65,8 @@ type Mux struct {
 	// asked the same by the id of the server. All ids are in one spelling.
 	calls       map[string]*call
 	asks, asked map[string]*ask
-	// held are the calls that wait for the server, in order. Those without a line do not wait any more; dropped counts them.
+	// held are the calls that wait for the server, in order.
 	held      []*call
-	dropped   int
 	handshake handshake
 	logs      logs
 	tasks     tasks
@@ -98,8 +97,8 @@ func orDefault[T int | int64](n, standard T) T {
 // client is what is known of a client.
 type client struct {
 	id Client
-	// met: its initialize is answered. ready: it has confirmed that. modern: it uses requests without a handshake.
-	met, ready, modern bool
+	// met: its initialize is answered. modern: it uses requests without a handshake.
+	met, modern bool
 	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
 	calls map[string]*call
 	// open counts its requests that have no answer and were not cancelled. held counts the bytes that are kept for the client.
@@ -131,8 +130,6 @@ func (m *Mux) Detach(id Client) []Out {
 	m.abandonAsks(c)
 	m.abandonTasks(c)
 	m.unwatchAll(c)
-	m.confirmAlone()
-	m.adjustLevel()
 	return m.out
 }
 

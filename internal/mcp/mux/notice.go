@@ -9,8 +9,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 		return
 	}
 	switch msg.Method {
-	case mcp.MethodInitialized:
-		m.confirm(c, r)
+	case mcp.MethodInitialized: // The mux has told the server.
 	case mcp.MethodCancelled:
 		m.cancel(c, r)
 	case mcp.MethodProgress:
@@ -21,7 +20,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 			m.tell(c, r)
 		}
 	case mcp.MethodTaskStatus:
-		if m.tasks.ofClients[kept{clientTask, mcp.TextOf(msg.Raw, r.target)}] == c {
+		if m.tasks.ofClients[mcp.TextOf(msg.Raw, r.target)] == c {
 			m.tell(c, r)
 		}
 	default:
@@ -63,7 +62,7 @@ func (m *Mux) serverTells(msg mcp.Message) {
 		m.subscriptionTells(msg, id)
 		return
 	}
-	if related := mcp.Within(msg.Raw, meta, mcp.MetaTask); related.To > 0 {
+	if related := mcp.Within(msg.Raw, meta, mcp.MetaTask); related.To > 0 && msg.Method != mcp.MethodProgress {
 		m.toOwner(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, related, "taskId")))
 		return
 	}
@@ -78,8 +77,6 @@ func (m *Mux) serverTells(msg mcp.Message) {
 		m.updated(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "uri")))
 	case mcp.MethodTaskStatus, mcp.MethodTaskExtension:
 		m.toOwner(msg, task)
-	case mcp.MethodElicited:
-		m.elicited(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "elicitationId")))
 	default:
 		m.toAll(mcp.Splice(msg.Raw))
 	}
@@ -87,18 +84,9 @@ func (m *Mux) serverTells(msg mcp.Message) {
 
 // toOwner gives a notification to the client whose task it is about.
 func (m *Mux) toOwner(msg mcp.Message, task string) {
-	t := m.tasks.known[task]
-	if t == nil {
-		return
+	if t := m.tasks.known[task]; t != nil {
+		m.toClient(t.client, mcp.Splice(msg.Raw))
 	}
-	e := mcp.Edit{}
-	if token := mcp.At(msg.Raw, "params", "progressToken"); msg.Method == mcp.MethodProgress && token.To > 0 {
-		if t.token == "" || numberOf(mcp.IDOf(msg.Raw, token)) != t.n {
-			return
-		}
-		e = put(token, t.token)
-	}
-	m.toClient(t.client, mcp.Splice(msg.Raw, e))
 }
 
 // subscriptionTells takes a notification about a subscription, which is an open request (2026-07-28, basic/patterns/
@@ -127,7 +115,7 @@ func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
 		return
 	}
 	m.close(k)
-	m.answer(k, mcp.Splice(msg.Raw, put(id, k.id)))
+	m.toClient(k.client, mcp.Splice(msg.Raw, put(id, k.id)))
 	m.repeated(k)
 }
 
@@ -143,24 +131,4 @@ func (m *Mux) serverProgress(msg mcp.Message, token mcp.Span) {
 	if t := m.tasks.reporting(numberOf(id)); t != nil {
 		m.toClient(t.client, mcp.Splice(msg.Raw, put(token, t.token)))
 	}
-}
-
-// elicited passes on that what the server wanted of a person has come in, to the client that was asked for it (2025-11-25,
-// client/elicitation, "Completion Notifications for URL Mode").
-func (m *Mux) elicited(msg mcp.Message, id string) {
-	c := m.tasks.ofClients[kept{elicitation, id}]
-	delete(m.tasks.ofClients, kept{elicitation, id})
-	if c == nil {
-		c, _ = m.only()
-	}
-	if c != nil {
-		m.toClient(c, mcp.Splice(msg.Raw))
-	}
-}
-
-// noteElicitations takes an error that asks for elicitations before a call is made again.
-func (m *Mux) noteElicitations(c *client, msg mcp.Message) {
-	mcp.EachElement(msg.Raw, mcp.At(msg.Raw, "error", "data", "elicitations"), func(element mcp.Span) {
-		m.tasks.ofClient(c, elicitation, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, element, "elicitationId")))
-	})
 }

@@ -78,7 +78,7 @@ func (m *Mux) PauseOver() []Out {
 	case m.Pause() > 0:
 		m.roots.Maybe, m.roots.Later = false, true
 		m.server.stage = served
-		m.resumeCalls()
+		m.sendHeld()
 	}
 	return m.out
 }

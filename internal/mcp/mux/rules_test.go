@@ -124,37 +124,12 @@ func TestWhatCannotBeRead(t *testing.T) {
 	f := met(t, 1)
 	f.want(f.from(1, `{'id':1,"method":"x"}`), `a {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this line cannot be read"}}`)
 	f.want(f.from(1, `{"id":null,"method":"x"}`), `a {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the id must not be null"}}`)
-	for _, line := range []string{"hello", "", "{", `{"id":1}`, "7", "null", `{"id":4,"result":{}}`} {
+	for _, line := range []string{"hello", "", "{", `{"id":1}`, "7", "null", `{"id":4,"result":{}}`, `{"id":null,"error":{"code":-32700,"message":"x"}}`} {
 		f.want(f.from(1, line), "")
 		f.want(f.server(line), "")
 	}
 	f.want(f.from(1, `{"id":1,"method":"x","params":{"a":NaN}}`), `s {"id":2,"method":"x","params":{"a":NaN}}`)
 	f.want(f.server(`{"id":2,"result":{"a":NaN}}`), `a {"id":1,"result":{"a":NaN}}`)
-	// An error without an id is for the one client that has asked.
-	complaint := `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}`
-	f.from(1, toolCall)
-	f.want(f.server(complaint), "a "+complaint)
-	f.Attach(2)
-	f.from(2, hello)
-	f.from(2, toolCall)
-	f.want(f.server(complaint), "")
-}
-
-// The log messages of a server that knows one client go to that one, and the news of an elicitation goes to the client that was asked for it.
-func TestNewsOfOneClient(t *testing.T) {
-	f := met(t, 1, 2)
-	f.want(f.server(logged("error")), "a "+logged("error"))
-	done := `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":%q}}`
-	f.want(f.server(fmt.Sprintf(done, "x")), "a "+fmt.Sprintf(done, "x"))
-	f.server(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"url","elicitationId":"e"}}`)
-	f.from(2, toolCall)
-	f.server(`{"id":3,"error":{"code":-32042,"message":"first","data":{"elicitations":[{"elicitationId":"n"},{"elicitationId":"m"}]}}}`)
-	f.want(f.server(fmt.Sprintf(done, "e")), "a "+fmt.Sprintf(done, "e"))
-	f.want(f.server(fmt.Sprintf(done, "m")), "b "+fmt.Sprintf(done, "m"))
-	f.want(f.server(fmt.Sprintf(done, "x")), "")
-	f.Detach(2)
-	f.want(f.server(fmt.Sprintf(done, "m")), "")
-	f.lines(f.server(logged("error")), "a "+logged("error"))
 }
 
 // A client has one handshake. Seen to send a client away, which then ended.
@@ -176,16 +151,6 @@ func TestSecondHandshake(t *testing.T) {
 	if got := f.from(1, hello); !strings.HasPrefix(got, "s {") {
 		t.Error(got)
 	}
-}
-
-// What a client has cancelled is over for it, whatever the server still says of it.
-func TestCancelledTask(t *testing.T) {
-	f := met(t, 1)
-	f.from(1, `{"id":1,"method":"tools/call","params":{"name":"x","task":{}}}`)
-	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
-	f.want(f.server(`{"id":2,"result":{"task":{"taskId":"t","status":"working"}}}`),
-		`s {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"t"}}`)
-	f.want(f.server(`{"id":9,"result":{"task":{"taskId":"u","status":"working"}}}`), "") // To no question.
 }
 
 func TestRequestsOfTheServerAreMapped(t *testing.T) {
@@ -292,13 +257,10 @@ func TestLogLevels(t *testing.T) {
 	f.want(f.from(3, level("emergency")), ownLevel(6, "debug"))
 	f.want(f.server(`{"id":6,"result":{}}`), `c {"id":1,"result":{}}`)
 	f.want(f.server(logged("alert")), "a "+logged("alert")+"\nb "+logged("alert"))
-	f.want(said(f.Detach(2)), ownLevel(7, "error"))
-	f.want(f.server(`{"id":7,"result":{}}`), "")
-	// A server that refuses its levels is asked once more, and no more.
-	f.want(f.from(3, level("debug")), ownLevel(8, "debug"))
-	f.lines(f.server(`{"id":8,"error":{}}`), `c {"id":1,"error":{}}`, ownLevel(9, "debug"))
-	f.want(f.server(`{"id":9,"error":{}}`), "")
-	f.want(f.from(3, level("odd")), ownLevel(10, "odd"))
+	f.want(said(f.Detach(2)), "")
+	f.want(f.from(3, level("debug")), ownLevel(7, "debug"))
+	f.want(f.server(`{"id":7,"error":{}}`), `c {"id":1,"error":{}}`)
+	f.want(f.from(3, level("odd")), ownLevel(8, "odd"))
 	f.want(f.server(logged("critical")), "a "+logged("critical")+"\nc "+logged("critical"))
 }
 
@@ -322,12 +284,7 @@ func TestTasksAreTheirClients(t *testing.T) {
 	}
 	f.want(f.from(1, fmt.Sprintf(get, "get")), `s {"id":4,"method":"tasks/get","params":{"taskId":"t"}}`)
 	f.server(`{"id":4,"result":{"taskId":"t","status":"working"}}`)
-	list := `{"id":1,"method":"tasks/list"}`
-	f.from(1, list)
-	f.from(2, list)
-	listed := `{"id":%s,"result":{"tasks":[%s{"taskId":"t","status":"working"}],"nextCursor":"c"}}`
-	f.want(f.server(fmt.Sprintf(listed, "5", `{"taskId":"u"}, `)), "a "+fmt.Sprintf(listed, "1", ""))
-	f.want(f.server(fmt.Sprintf(listed, "6", "")), `b {"id":1,"result":{"tasks":[],"nextCursor":"c"}}`)
+	f.want(f.from(1, `{"id":1,"method":"tasks/list"}`), `a {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the tasks of a shared server are not listed"}}`)
 	// The task reports its progress and asks its client.
 	for _, token := range []string{"3", `"3"`} {
 		for _, meta := range []string{"", `,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}`} {
@@ -342,11 +299,11 @@ func TestTasksAreTheirClients(t *testing.T) {
 	f.want(f.server(status), "a "+status)
 	f.want(f.server(strings.Replace(status, `"t"`, `"u"`, 1)), "")
 	// A task whose client leaves is cancelled, and no other client sees it.
-	f.server(`{"id":7,"result":{}}`)
+	f.server(`{"id":5,"result":{}}`)
 	f.from(1, begin)
-	f.server(`{"id":8,"result":{"task":{"taskId":"v","status":"working"}}}`)
+	f.server(`{"id":6,"result":{"task":{"taskId":"v","status":"working"}}}`)
 	f.from(1, `{"id":1,"result":{}}`)
-	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","id":9,"method":"tasks/cancel","params":{"taskId":"v"}}`)
+	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","id":7,"method":"tasks/cancel","params":{"taskId":"v"}}`)
 	f.refused(f.server(strings.Replace(asks, `"t"`, `"v"`, 1)), "of none of them")
 }
 
@@ -419,7 +376,7 @@ func TestLimits(t *testing.T) {
 	f.want(f.from(2, large), "")
 	f.handshake.phase = phaseDone
 	f.begin()
-	f.resumeCalls()
+	f.sendHeld()
 	f.server(`{"id":6,"result":{}}`)
 	f.server(`{"id":7,"result":{}}`)
 	// Calls that were cancelled and are never answered are not kept.
@@ -438,8 +395,8 @@ func TestWhiteSpaceBeforeAMessage(t *testing.T) {
 	f.Attach(1)
 	f.want(f.from(1, " "+hello), "s "+strings.Replace(hello, `"id":0`, `"id":1`, 1))
 	_, result, _ := strings.Cut(welcome, `"id":1,`)
-	f.want(f.server("\t"+welcome), `a {"jsonrpc":"2.0","id":0,`+result)
-	f.want(f.from(1, " "+ready), "s "+ready)
+	f.want(f.server("\t"+welcome), `a {"jsonrpc":"2.0","id":0,`+result+"\ns "+ready)
+	f.want(f.from(1, " "+ready), "")
 	f.want(f.from(1, ` {"id":5,"method":"x","params":{"_meta":{"progressToken":"p"}}}`),
 		`s {"id":2,"method":"x","params":{"_meta":{"progressToken":2}}}`)
 	f.want(f.server("\r "+`{"method":"notifications/progress","params":{"progressToken":2}}`),
@@ -465,66 +422,16 @@ func TestTaskThatEndsInASubscription(t *testing.T) {
 	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client has left"}}`)
 }
 
-// A host lives long: what was elicited is forgotten once it has come in, and there is no end to the number. Seen to stop at 10,000.
-func TestElicitationsWithoutEnd(t *testing.T) {
-	f := met(t, 1, 2)
-	const asked, done = `{"id":1,"method":"elicitation/create","params":{"mode":"url","elicitationId":"e%d"}}`,
-		`{"method":"notifications/elicitation/complete","params":{"elicitationId":"e%d"}}`
-	const many = 10_001
-	for n := range many {
-		f.server(fmt.Sprintf(asked, n))
-	}
-	f.from(2, toolCall) // From now on it is not the only client.
-	for n := range many {
-		if got, want := f.server(fmt.Sprintf(done, n)), "a "+fmt.Sprintf(done, n); got != want {
-			t.Fatalf("got %q, want %q", got, want)
-		}
-	}
-	if n := len(f.tasks.ofClients); n != 0 {
-		t.Errorf("%d elicitations are kept", n)
-	}
-}
-
-// The clients that are ready count beside one that has not confirmed its handshake.
-func TestReadyClientsConfirmTheHandshake(t *testing.T) {
-	const told = `s {"jsonrpc":"2.0","method":"notifications/initialized"}`
-	f := newFixture(t)
-	f.Attach(2)
-	f.from(2, hello)
-	f.server(welcome)
-	f.Attach(1)
-	f.want(f.from(1, ready), "") // It says so too early.
-	if got := f.from(1, hello); !strings.HasPrefix(got, `a {"jsonrpc":"2.0","id":0,"result"`) || !strings.HasSuffix(got, "\n"+told) {
-		t.Error(got)
-	}
-	f.want(f.from(2, ready), "")
-}
-
 // The answer to what a client leaves open is still that to a client: the mux itself has been refused nothing.
 func TestRefusalOfOneThatHasLeft(t *testing.T) {
-	begin := func() *fixture {
-		f := &fixture{New(Limits{}), t}
-		f.Attach(1)
-		f.Attach(2)
-		f.from(1, toolCall)
-		return f
-	}
-	f := begin()
+	f := newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	f.from(1, toolCall)
 	f.from(1, hello)
 	f.from(2, hello)
 	f.Detach(1)
 	f.want(f.server(`{"id":2,"error":{"code":-32602,"message":"no"}}`), "s "+strings.Replace(hello, `"id":0`, `"id":3`, 1))
-
-	f = begin()
-	f.from(2, hello)
-	f.server(strings.Replace(welcome, `"id":1`, `"id":2`, 1))
-	f.from(2, ready)
-	f.from(2, level("error"))
-	f.server(`{"id":3,"result":{}}`)
-	f.from(1, strings.Replace(level("debug"), `"id":1`, `"id":2`, 1))
-	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client has left"}}`+"\n"+ownLevel(5, "error"))
-	f.want(f.server(`{"id":4,"error":{}}`), ownLevel(6, "error"))
-	f.want(f.server(`{"id":1,"result":{}}`), "")
 }
 
 // The one that leaves has no handshake, and the server does not take requests during another one's.

@@ -165,11 +165,8 @@ func (m *Mux) greetedAgain(k *call, msg mcp.Message) {
 	h.latest = bytes.Clone(result)
 	m.publishGreeting()
 	h.phase = phaseAnswered
-	switch {
-	case h.confirmed != "":
+	if h.confirmed != "" {
 		m.finishHandshake([]byte(h.confirmed))
-	case !m.Alone: // What waits may be of a client that was ready, and has left.
-		m.finishHandshake(initializedLine())
 	}
 	s.stage = repeating
 	m.repeatAll()
@@ -266,11 +263,7 @@ func (m *Mux) advance() {
 		s.stage = resting
 	case s.stage == repeating, s.stage == lastPing:
 		s.stage = served
-		if m.handshake.params == nil && len(m.handshake.waiting) > 0 {
-			m.nextHandshake()
-			return
-		}
-		m.resumeCalls()
+		m.sendHeld()
 	}
 }
 

@@ -76,7 +76,7 @@ func Resume(id Client, s State) *Mux {
 	if h.confirmed != "" && h.result != nil {
 		h.phase = phaseDone
 	}
-	c.met, c.ready, c.modern = h.result != nil, h.confirmed != "", s.Modern
+	c.met, c.modern = h.result != nil, s.Modern
 	c.level, m.logs.works = s.Level, s.Levels
 	for i, uri := range s.URIs {
 		c.uris[uri] = int64(i + 1)

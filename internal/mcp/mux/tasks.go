@@ -1,7 +1,6 @@
 package mux
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,22 +12,9 @@ import (
 // io.modelcontextprotocol/tasks, SEP-2663). A task belongs to the client that began it, as long as that is there.
 type tasks struct {
 	known map[string]*task
-	// ofClients are the clients that keep something for the server; nil if two clients use the same id.
-	ofClients map[kept]*client
+	// ofClients are the clients that do tasks for the server, by the id of the task; nil if two clients use the same.
+	ofClients map[string]*client
 }
-
-// kept is what a client keeps for the server.
-type kept struct {
-	kind keptKind
-	id   string
-}
-
-type keptKind uint8
-
-const (
-	clientTask keptKind = iota
-	elicitation
-)
 
 type task struct {
 	client *client
@@ -39,7 +25,7 @@ type task struct {
 	token string
 }
 
-func newTasks() tasks { return tasks{known: map[string]*task{}, ofClients: map[kept]*client{}} }
+func newTasks() tasks { return tasks{known: map[string]*task{}, ofClients: map[string]*client{}} }
 
 func (t *tasks) owns(c *client, id string) bool {
 	known := t.known[id]
@@ -83,34 +69,16 @@ func (m *Mux) taskNews(k *call, msg mcp.Message) {
 }
 
 func (m *Mux) taskBegun(k *call, msg mcp.Message) {
-	id, begun := m.newTask(msg)
-	if id == "" {
+	begun := mcp.Within(msg.Raw, msg.Result, "task")
+	if begun.To == 0 && mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, msg.Result, "resultType")) == "task" {
+		begun = msg.Result
+	}
+	id := mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, begun, "taskId"))
+	if id == "" || m.tasks.known[id] != nil {
 		return
 	}
 	m.tasks.known[id] = &task{client: k.client, n: k.n, token: k.token}
 	m.tasks.status(id, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, begun, "status")))
-}
-
-// newTask is the task that an answer says has begun; its id is "" if there is none that was not known.
-func (m *Mux) newTask(msg mcp.Message) (id string, begun mcp.Span) {
-	result := mcp.At(msg.Raw, "result")
-	begun = mcp.Within(msg.Raw, result, "task")
-	if begun.To == 0 && mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, result, "resultType")) == "task" {
-		begun = result
-	}
-	if id = mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, begun, "taskId")); m.tasks.known[id] != nil {
-		return "", begun
-	}
-	return id, begun
-}
-
-// endLateTask cancels a task whose call was cancelled, or whose client has left.
-func (m *Mux) endLateTask(msg mcp.Message) {
-	if n := numberOf(msg.ID); n > 0 && n <= m.lastID {
-		if id, _ := m.newTask(msg); id != "" {
-			m.cancelTask(id)
-		}
-	}
 }
 
 const statusCompleted = "completed"
@@ -142,7 +110,7 @@ func (m *Mux) abandonTasks(c *client) {
 		}
 		delete(m.tasks.known, id)
 		if !t.ended {
-			m.cancelTask(id)
+			m.askOwn(mcp.MethodTasksCancel, id, fmt.Sprintf(`{"taskId":%s}`, mcp.Quote(id)))
 		}
 	}
 	for id, owner := range m.tasks.ofClients {
@@ -152,33 +120,13 @@ func (m *Mux) abandonTasks(c *client) {
 	}
 }
 
-func (m *Mux) cancelTask(id string) {
-	m.askOwn(mcp.MethodTasksCancel, id, fmt.Sprintf(`{"taskId":%s}`, mcp.Quote(id)))
-}
-
-// ofClient takes the news that a client keeps something for the server.
-func (t *tasks) ofClient(c *client, kind keptKind, id string) {
+// ofClient takes the news that a client does a task for the server.
+func (t *tasks) ofClient(c *client, id string) {
 	if id == "" {
 		return
 	}
-	if owner, taken := t.ofClients[kept{kind, id}]; taken && owner != c {
+	if owner, taken := t.ofClients[id]; taken && owner != c {
 		c = nil
 	}
-	t.ofClients[kept{kind, id}] = c
-}
-
-// ownTasks reduces a list of tasks to those of the client that asked.
-func (m *Mux) ownTasks(k *call, msg mcp.Message) mcp.Edit {
-	list := mcp.At(msg.Raw, "result", "tasks")
-	if list.To == 0 || msg.Raw[list.From] != '[' {
-		return mcp.Edit{}
-	}
-	var own [][]byte
-	mcp.EachElement(msg.Raw, list, func(element mcp.Span) {
-		if id := mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, element, "taskId")); k.client != nil && m.tasks.owns(k.client, id) {
-			own = append(own, element.Of(msg.Raw))
-			m.tasks.status(id, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, element, "status")))
-		}
-	})
-	return put(list, "["+string(bytes.Join(own, []byte(",")))+"]")
+	t.ofClients[id] = c
 }

@@ -12,6 +12,7 @@ import (
 const (
 	codeParse    = -32700
 	codeInvalid  = -32600
+	codeMethod   = -32601
 	codeParams   = -32602
 	codeInternal = -32603
 )
@@ -25,14 +26,6 @@ func numberOf(id string) int64 {
 
 // put is the edit that puts a text in the place of a value, if that is there.
 func put(value mcp.Span, with string) mcp.Edit { return mcp.Edit{Span: value, With: with} }
-
-// inOrder sorts two edits by place.
-func inOrder(a, b mcp.Edit) (first, second mcp.Edit) {
-	if b.To > 0 && b.From < a.From {
-		return b, a
-	}
-	return a, b
-}
 
 func errorLine(id string, code int, message string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`+"\n", id, code, mcp.Quote(message))
