@@ -99,31 +99,6 @@ func (m *Mux) confirmedAlone(c *client, r request) bool {
 	return true
 }
 
-// askAlone takes a request of the server. The client sees an id of the first server as it is, and an id of ours from then on: it
-// is never used again, so an answer that comes late is not taken for the answer to another question.
-func (m *Mux) askAlone(msg mcp.Message) {
-	c := m.order[0]
-	m.server.used = m.server.used || msg.Method != mcp.MethodPing
-	switch {
-	case m.server.leaving: // The answer would reach the next server.
-		return
-	case msg.ID == mcp.IDNull:
-		m.server.unread = true
-		m.toClient(c, msg.Line)
-		return
-	}
-	a := &ask{cid: msg.ID, client: c, id: string(msg.IDSpan.Of(msg.Raw)), key: msg.ID}
-	if m.server.renames {
-		a.cid = fmt.Sprintf(`"mcp-tether:%d"`, m.lastAsk+1)
-	}
-	m.openAsk(a, msg)
-	if a.cid == a.key {
-		m.toClient(c, msg.Line)
-	} else {
-		m.toClient(c, mcp.Splice(msg.Raw, put(msg.IDSpan, a.cid)))
-	}
-}
-
 // answersNothing takes an answer to no question that is known. Such a thing of the first server's time may mean something to it.
 func (m *Mux) answersNothing(msg mcp.Message) {
 	if m.Alone && !m.server.renames && m.acceptsCalls() {
@@ -137,7 +112,7 @@ func (m *Mux) noticeAlone(msg mcp.Message) {
 	m.server.used = true
 	switch msg.Method {
 	case mcp.MethodCancelled:
-		m.cancelsAlone(c, msg, mcp.Within(msg.Raw, params, "requestId"))
+		m.serverCancels(msg, mcp.Within(msg.Raw, params, "requestId"))
 		return
 	case mcp.MethodAcknowledged:
 		id := mcp.Within(msg.Raw, mcp.Within(msg.Raw, params, "_meta"), mcp.MetaSubscription)
@@ -154,31 +129,6 @@ func (m *Mux) noticeAlone(msg mcp.Message) {
 		m.forgetList(msg.Method)
 	}
 	m.toClient(c, msg.Line)
-}
-
-// cancelsAlone takes back a request of the server, or ends a subscription of the client.
-func (m *Mux) cancelsAlone(c *client, msg mcp.Message, id mcp.Span) {
-	key := mcp.IDOf(msg.Raw, id)
-	if a := m.asked[key]; a != nil {
-		m.forget(a)
-		if a.cid == a.key {
-			m.toClient(c, msg.Line)
-		} else {
-			m.toClient(c, mcp.Splice(msg.Raw, put(id, a.cid)))
-		}
-		m.advance()
-		return
-	}
-	k := m.callOf(key)
-	if k != nil && k.method == mcp.MethodListen {
-		if m.server.leaving && k.agreed != nil { // It may be the last word of a server that falls asleep.
-			return
-		}
-		m.server.answered = true
-		m.close(k)
-	}
-	m.toClient(c, msg.Line)
-	m.repeated(k)
 }
 
 // ownID is an id for a request of ours that the only client has not used. Some servers take only numbers: if the client has

@@ -50,6 +50,9 @@ type request struct {
 	token, version, level mcp.Span
 }
 
+// put is the edit that puts a text in the place of a value, if that is there.
+func put(value mcp.Span, with string) mcp.Edit { return mcp.Edit{Span: value, With: with} }
+
 // parse finds what the mux must know or change.
 func parse(msg mcp.Message) request {
 	r := request{msg: msg, params: msg.Params}
@@ -70,15 +73,15 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	case m.Alone:
 		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)})
 	case msg.ID == mcp.IDNull:
-		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null")
+		m.refuse(c, mcp.IDNull, mcp.CodeInvalid, "the id must not be null")
 	case c.open >= m.limits.Open:
-		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open))
+		m.refuse(c, id, mcp.CodeInternal, fmt.Sprintf("%d requests are open already", c.open))
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
-		m.refuse(c, id, codeInvalid, "a notification must not have an id")
+		m.refuse(c, id, mcp.CodeInvalid, "a notification must not have an id")
 	case msg.Method == mcp.MethodTasksList:
-		m.refuse(c, id, codeMethod, "the tasks of a shared server are not listed")
+		m.refuse(c, id, mcp.CodeMethod, "the tasks of a shared server are not listed")
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
-		m.refuse(c, id, codeInternal, "too much waits for the server")
+		m.refuse(c, id, mcp.CodeInternal, "too much waits for the server")
 	default:
 		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)})
 	}
@@ -88,11 +91,11 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 func (m *Mux) ask(c *client, r request, k *call) {
 	k.modern = mcp.TextOf(r.msg.Raw, r.version) != ""
 	if k.method == mcp.MethodInitialize && c.hasBegun() && !m.Alone {
-		m.refuse(c, k.id, codeInvalid, "this client has begun its handshake already")
+		m.refuse(c, k.id, mcp.CodeInvalid, "this client has begun its handshake already")
 		return
 	}
 	if why := m.mixes(r, k); why != "" {
-		m.refuse(c, k.id, codeInvalid, why)
+		m.refuse(c, k.id, mcp.CodeInvalid, why)
 		return
 	}
 	if !c.modern && k.modern && k.method != mcp.MethodDiscover {
@@ -119,7 +122,7 @@ func (m *Mux) ask(c *client, r request, k *call) {
 		m.subscribe(c, r, k)
 	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate:
 		if !m.Alone && !m.tasks.owns(c, k.target) {
-			m.refuse(c, k.id, codeParams, "task not found")
+			m.refuse(c, k.id, mcp.CodeParams, "task not found")
 			return
 		}
 		fallthrough
@@ -328,7 +331,7 @@ func (k *call) unlink() {
 
 // refuse answers a request that is not passed on.
 func (m *Mux) refuse(c *client, id string, code int, message string) {
-	m.toClient(c, errorLine(id, code, message))
+	m.toClient(c, mcp.ErrorReply(id, code, message))
 }
 
 // cancel takes a client's notice that it no longer wants an answer: none reaches it. A request that changes what the server

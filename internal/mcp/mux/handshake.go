@@ -102,7 +102,7 @@ func (m *Mux) initialize(r request, k *call) {
 		return
 	}
 	if !json.Valid(params) { // Nothing could be compared.
-		m.refuse(k.client, k.id, codeParams, "the params of initialize cannot be read")
+		m.refuse(k.client, k.id, mcp.CodeParams, "the params of initialize cannot be read")
 		return
 	}
 	k.client.modern = false

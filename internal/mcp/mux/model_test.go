@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"mcp-tether/e2e/testkit"
+	"mcp-tether/internal/mcp"
 )
 
 // The model: clients, a server and a host that act at random, each with its own account of what it has said and heard.
@@ -214,7 +215,7 @@ func (w *world) applied(c *simClient, call simCall, msg wire) {
 		w.fail("client %d: the subscription %s ends as another", c.id, msg.ID)
 	}
 	if call.method == "foreign" {
-		if good || msg.Error.Code != codeParams && msg.Error.Code != codeInternal {
+		if good || msg.Error.Code != mcp.CodeParams && msg.Error.Code != mcp.CodeInternal {
 			w.fail("client %d got at the task of another", c.id)
 		}
 	}

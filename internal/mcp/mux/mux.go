@@ -174,9 +174,9 @@ func (m *Mux) clientSays(c *client, msg mcp.Message) {
 	case m.Alone:
 		m.passOn(c, msg)
 	case len(msg.Raw) > 0 && msg.Raw[0] == '[': // 2025-03-26, basic/index, "Batching"; no later version has it.
-		m.refuse(c, mcp.IDNull, codeInvalid, "batches are not taken here: send each message in a line of its own")
+		m.refuse(c, mcp.IDNull, mcp.CodeInvalid, "batches are not taken here: send each message in a line of its own")
 	case msg.Kind == mcp.Unclear:
-		m.refuse(c, mcp.IDNull, codeParse, "this line cannot be read")
+		m.refuse(c, mcp.IDNull, mcp.CodeParse, "this line cannot be read")
 	}
 }
 

@@ -1,6 +1,10 @@
 package mux
 
-import "mcp-tether/internal/mcp"
+import (
+	"strings"
+
+	"mcp-tether/internal/mcp"
+)
 
 // clientTells takes a notification of a client.
 func (m *Mux) clientTells(c *client, msg mcp.Message) {
@@ -107,15 +111,23 @@ func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
 	key := mcp.IDOf(msg.Raw, id)
 	if a := m.asked[key]; a != nil {
 		m.forget(a)
-		m.toClient(a.client, mcp.Splice(msg.Raw, put(id, a.cid)))
+		m.toClient(a.client, m.reworded(a, msg, put(id, a.cid)))
+		m.advance()
 		return
 	}
 	k := m.callOf(key)
-	if k == nil || !k.sent || k.client == nil || k.method != mcp.MethodListen || m.server.leaving && k.agreed != nil {
+	if k == nil || !k.sent || k.client == nil || k.method != mcp.MethodListen {
+		m.pass(msg)
 		return
 	}
+	if m.server.leaving && k.agreed != nil { // It may be the last word of a server that falls asleep.
+		return
+	}
+	m.server.answered = true
 	m.close(k)
-	m.toClient(k.client, mcp.Splice(msg.Raw, put(id, k.id)))
+	if m.pass(msg); !m.Alone {
+		m.toClient(k.client, mcp.Splice(msg.Raw, put(id, k.id)))
+	}
 	m.repeated(k)
 }
 
@@ -128,7 +140,7 @@ func (m *Mux) serverProgress(msg mcp.Message, token mcp.Span) {
 		}
 		return
 	}
-	if t := m.tasks.reporting(numberOf(id)); t != nil {
+	if t := m.tasks.reporting(strings.Trim(id, `"`)); t != nil {
 		m.toClient(t.client, mcp.Splice(msg.Raw, put(token, t.token)))
 	}
 }

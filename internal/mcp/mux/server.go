@@ -96,7 +96,7 @@ func (m *Mux) lose(k *call, why string) {
 	case k.method == mcp.MethodSubscribe && c.uris[k.target] == k.n:
 		delete(c.uris, k.target)
 	}
-	m.toClient(c, errorLine(k.id, codeInternal, why))
+	m.toClient(c, mcp.ErrorReply(k.id, mcp.CodeInternal, why))
 }
 
 // ServerStarted says that there is another server. It gets what the last one knew, and then what waits.

@@ -20,9 +20,8 @@ type task struct {
 	client *client
 	// ended: a status or its result has said so. What says nothing goes on. fetched: its client needs the server no more for it.
 	ended, fetched bool
-	// n is the token that the server knows, token the client's.
-	n     int64
-	token string
+	// sid is the token that the server knows, token the client's.
+	sid, token string
 }
 
 func newTasks() tasks { return tasks{known: map[string]*task{}, ofClients: map[string]*client{}} }
@@ -33,9 +32,9 @@ func (t *tasks) owns(c *client, id string) bool {
 }
 
 // reporting is the task that goes on and reports its progress with a token of ours; nil if there is none.
-func (t *tasks) reporting(n int64) *task {
+func (t *tasks) reporting(sid string) *task {
 	for _, known := range t.known {
-		if known.n == n && !known.ended && known.token != "" {
+		if known.sid == sid && !known.ended && known.token != "" {
 			return known
 		}
 	}
@@ -77,7 +76,7 @@ func (m *Mux) taskBegun(k *call, msg mcp.Message) {
 	if id == "" || m.tasks.known[id] != nil {
 		return
 	}
-	m.tasks.known[id] = &task{client: k.client, n: k.n, token: k.token}
+	m.tasks.known[id] = &task{client: k.client, sid: k.sid, token: k.token}
 	m.tasks.status(id, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, begun, "status")))
 }
 
