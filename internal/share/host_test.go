@@ -27,7 +27,7 @@ const (
 // newHost is a host whose server the test plays.
 func newHost(t *testing.T) *host {
 	t.Helper()
-	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, closing: map[*client]bool{}, mux: mux.New(mux.Limits{})}
+	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, closing: map[*client]bool{}, mux: mux.New()}
 	h.longest = mcp.DefaultMax
 	h.server.forget()
 	h.server.pid = 1 << 30 // no process has that number

@@ -34,9 +34,6 @@ type call struct {
 	list, shelf string
 	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
 	own, sent, modern, mayTask bool
-
-	// next is another call with the same id at the client.
-	next *call
 }
 
 // request is what must be known of a request or notification of a client.
@@ -74,13 +71,15 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)})
 	case msg.ID == mcp.IDNull:
 		m.refuse(c, mcp.IDNull, mcp.CodeInvalid, "the id must not be null")
-	case c.open >= m.limits.Open:
-		m.refuse(c, id, mcp.CodeInternal, fmt.Sprintf("%d requests are open already", c.open))
+	case len(c.calls) >= m.limits.open:
+		m.refuse(c, id, mcp.CodeInternal, fmt.Sprintf("%d requests are open already", len(c.calls)))
+	case c.calls[msg.ID] != nil:
+		m.refuse(c, id, mcp.CodeInvalid, "a request with this id is open already")
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
 		m.refuse(c, id, mcp.CodeInvalid, "a notification must not have an id")
 	case msg.Method == mcp.MethodTasksList:
 		m.refuse(c, id, mcp.CodeMethod, "the tasks of a shared server are not listed")
-	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
+	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.held:
 		m.refuse(c, id, mcp.CodeInternal, "too much waits for the server")
 	default:
 		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)})
@@ -146,12 +145,9 @@ func (m *Mux) open(k *call) {
 		k.sid = strconv.FormatInt(k.n, 10)
 	}
 	m.calls[k.sid] = k
-	if c == nil {
-		return
+	if c != nil {
+		c.calls[k.key] = k
 	}
-	k.next = c.calls[k.key]
-	c.calls[k.key] = k
-	c.open++
 }
 
 // line is a request of a client as the server is to see it, with another edit where the method needs one.
@@ -258,10 +254,8 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	m.server.answered = true
 	k := m.callOf(msg.ID)
 	switch {
-	case k == nil && m.Alone, msg.ID == mcp.IDNull && m.Alone:
-		m.pass(msg)
-		return
 	case k == nil || !k.sent: // An answer to no question, or a late one.
+		m.pass(msg)
 		return
 	case m.server.leaving && k.agreed != nil: // The next server gets the subscription again.
 		return
@@ -305,27 +299,8 @@ func (m *Mux) close(k *call) {
 	if m.calls[k.sid] == k {
 		delete(m.calls, k.sid)
 	}
-	c := k.client
-	if c == nil {
-		return
-	}
-	k.unlink()
-	c.open--
-}
-
-// unlink takes a call from those of its client.
-func (k *call) unlink() {
-	calls := k.client.calls
-	if calls[k.key] == k {
-		if calls[k.key] = k.next; k.next == nil {
-			delete(calls, k.key)
-		}
-		return
-	}
-	for other := calls[k.key]; other != nil; other = other.next {
-		if other.next == k {
-			other.next = k.next
-		}
+	if c := k.client; c != nil && c.calls[k.key] == k {
+		delete(c.calls, k.key)
 	}
 }
 
@@ -364,9 +339,7 @@ func (k *call) staysOn() bool { return k.rule.Keeps && k.sent || k.method == mcp
 func (m *Mux) abandonCalls(c *client) {
 	var calls []*call
 	for _, k := range c.calls {
-		for ; k != nil; k = k.next {
-			calls = append(calls, k)
-		}
+		calls = append(calls, k)
 	}
 	byNumber(calls)
 	// What waits goes first, the newest before what it waits for: no call of this client may get its turn meanwhile.
@@ -378,7 +351,7 @@ func (m *Mux) abandonCalls(c *client) {
 	for _, k := range calls {
 		switch {
 		case k.staysOn():
-			k.client, k.next = nil, nil
+			k.client = nil
 			continue
 		case !k.sent:
 			continue
@@ -402,14 +375,10 @@ func (m *Mux) askOwn(method, target string, params string) *call {
 }
 
 // callOf is the call that the server means by an id, nil if there is none. Some programs repeat a number as a string, which the
-// SDKs accept. A client that is alone may use an id twice: the oldest is answered first.
+// SDKs accept.
 func (m *Mux) callOf(id string) *call {
-	k := m.calls[id]
-	if k == nil {
-		k = m.calls[strings.Trim(id, `"`)]
+	if k := m.calls[id]; k != nil {
+		return k
 	}
-	for k != nil && m.Alone && k.next != nil {
-		k = k.next
-	}
-	return k
+	return m.calls[strings.Trim(id, `"`)]
 }

@@ -93,10 +93,8 @@ func (m *Mux) wants(c *client, level int) bool {
 // (2026-07-28, server/utilities/logging).
 func (c *client) listens(level int) bool {
 	for _, k := range c.calls {
-		for ; k != nil; k = k.next {
-			if k.sent && k.level > 0 && (level == 0 || level >= k.level) {
-				return true
-			}
+		if k.sent && k.level > 0 && (level == 0 || level >= k.level) {
+			return true
 		}
 	}
 	return false

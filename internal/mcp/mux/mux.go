@@ -12,6 +12,9 @@ type Client int64
 // Server is the Client that stands for the server.
 const Server Client = 0
 
+// several stands for more clients than one.
+const several Client = -1
+
 // Out is a line that is to be written.
 type Out struct {
 	// To is the client that gets it, or Server.
@@ -27,19 +30,12 @@ type Out struct {
 	Reply bool
 }
 
-// Limits bound what one client can make the mux keep. A request beyond them is answered with an error.
-type Limits struct {
-	// Open is how many requests of a client may be open; 0 means DefaultOpen.
-	Open int
-	// Held is how many bytes of requests may wait that came during the handshake. 0 means DefaultHeld.
-	Held int64
+// limits bound what one client can make the mux keep: open requests, and bytes of requests that wait for the server. A request beyond
+// them is answered with an error.
+type limits struct {
+	open int
+	held int64
 }
-
-// The limits where Limits has 0.
-const (
-	DefaultOpen = 10_000
-	DefaultHeld = 64 << 20
-)
 
 // Mux is what is known of the clients and of the server. Not for concurrent use. A call's []Out, not its lines, is valid
 // until the next call.
@@ -51,14 +47,12 @@ type Mux struct {
 	// for a client without a handshake. If it is not nil, what a server publishes is gathered for TakePublished.
 	Load func(greeting []byte) Published
 
-	limits  Limits
+	limits  limits
 	clients map[Client]*client
 	// order lists the clients as they came.
 	order []*client
-	// sole is the only client that the server has known since it started, 0 if there was none or there were several. several
-	// says that there were several.
-	sole    Client
-	several bool
+	// sole is the only client that the server has known since it started, 0 if there was none.
+	sole Client
 	// lastID is the last id that the server was given, lastAsk the last that a client was given.
 	lastID, lastAsk int64
 	// calls are what the server is asked, by the id that it knows. asks are what clients are asked, by the id that they know, and
@@ -78,20 +72,11 @@ type Mux struct {
 }
 
 // New makes a mux without clients, for a server that was sent nothing.
-func New(limits Limits) *Mux {
-	limits.Open = orDefault(limits.Open, DefaultOpen)
-	limits.Held = orDefault(limits.Held, DefaultHeld)
+func New() *Mux {
 	return &Mux{
-		limits: limits, clients: map[Client]*client{}, calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{},
+		limits: limits{open: 10_000, held: 64 << 20}, clients: map[Client]*client{}, calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{},
 		tasks: newTasks(), server: server{repeats: map[*call]bool{}}, lists: map[string]List{},
 	}
-}
-
-func orDefault[T int | int64](n, standard T) T {
-	if n == 0 {
-		return standard
-	}
-	return n
 }
 
 // client is what is known of a client.
@@ -99,10 +84,9 @@ type client struct {
 	id Client
 	// met: its initialize is answered. modern: it uses requests without a handshake.
 	met, modern bool
-	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
+	// calls are its requests that have no answer and were not cancelled, by their id in one spelling; the latest of several with one.
 	calls map[string]*call
-	// open counts its requests that have no answer and were not cancelled. held counts the bytes that are kept for the client.
-	open int
+	// held counts the bytes that are kept for the client.
 	held int64
 	// level is the log level that it asked for, of those in levels; 0: none.
 	level int
@@ -184,7 +168,7 @@ func (m *Mux) clientSays(c *client, msg mcp.Message) {
 // for it. It is 0 for an unknown client.
 func (m *Mux) Open(id Client) int {
 	if c := m.clients[id]; c != nil {
-		return c.open
+		return len(c.calls)
 	}
 	return 0
 }
@@ -201,12 +185,11 @@ func (m *Mux) Calls() bool {
 
 // noteKnown records that the server knows a client.
 func (m *Mux) noteKnown(c *client) {
-	switch {
-	case m.several || m.sole == c.id:
-	case m.sole == 0:
+	switch m.sole {
+	case 0, c.id:
 		m.sole = c.id
 	default:
-		m.sole, m.several = 0, true
+		m.sole = several
 	}
 }
 

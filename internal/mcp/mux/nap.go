@@ -15,10 +15,8 @@ func (m *Mux) Busy() string {
 	}
 	var methods []string
 	for _, k := range m.calls {
-		for ; k != nil; k = k.next {
-			if k.agreed == nil {
-				methods = append(methods, k.method)
-			}
+		if k.agreed == nil {
+			methods = append(methods, k.method)
 		}
 	}
 	if len(methods) > 0 {

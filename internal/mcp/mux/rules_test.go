@@ -143,8 +143,9 @@ func TestSecondHandshake(t *testing.T) {
 	f.Attach(2)
 	f.from(1, hello)
 	f.from(2, hello)
-	f.want(f.from(1, hello), fmt.Sprintf(refused, "a"))
-	f.want(f.from(2, hello), fmt.Sprintf(refused, "b"))
+	const again = `{"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"a request with this id is open already"}}`
+	f.want(f.from(1, hello), "a "+again)
+	f.want(f.from(2, strings.Replace(hello, `"id":0`, `"id":9`, 1)), strings.Replace(fmt.Sprintf(refused, "b"), `"id":0`, `"id":9`, 1))
 	// One that was refused may try again.
 	f.Detach(2)
 	f.server(`{"id":1,"error":{"code":-32602,"message":"no"}}`)
@@ -361,7 +362,7 @@ func TestWithoutHandshake(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	f := met(t, 1, 2)
-	f.Mux.limits = Limits{Open: 2, Held: 300}
+	f.Mux.limits = limits{open: 2, held: 300}
 	f.from(1, `{"id":1,"method":"x"}`)
 	f.from(1, `{"id":2,"method":"x"}`)
 	f.want(f.from(1, `{"id":3,"method":"x"}`), `a {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"2 requests are open already"}}`)
@@ -406,7 +407,7 @@ func TestWhiteSpaceBeforeAMessage(t *testing.T) {
 // A task of the extension tells of its end by way of a subscription, and its client need not ask for it (SEP-2663).
 func TestTaskThatEndsInASubscription(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
-	f := &fixture{New(Limits{}), t}
+	f := &fixture{New(), t}
 	f.Attach(1)
 	f.from(1, `{"id":"l","method":"subscriptions/listen","params":{"notifications":{},`+meta+`}}`)
 	for n, task := range []string{"t", "u"} {

@@ -56,9 +56,7 @@ func (m *Mux) ServerGone(why string) []Out {
 	}
 	var calls []*call
 	for _, k := range m.calls {
-		for ; k != nil; k = k.next {
-			calls = append(calls, k)
-		}
+		calls = append(calls, k)
 	}
 	byNumber(calls)
 	for _, k := range calls {
@@ -75,7 +73,7 @@ func (m *Mux) ServerGone(why string) []Out {
 	}
 	s := &m.server
 	m.server = server{away: true, renames: m.lastAsk > 0, ownIDs: s.ownIDs, used: s.used, repeats: map[*call]bool{}}
-	m.sole, m.several = 0, false
+	m.sole = 0
 	m.tasks, m.logs.sent, m.handshake.roots = newTasks(), 0, false
 	m.roots = m.roots.next()
 	return m.out

@@ -65,7 +65,7 @@ func (m *Mux) State() State {
 
 // Resume makes a mux for a client that is alone, without a server, that goes on where another was.
 func Resume(id Client, s State) *Mux {
-	m := New(Limits{})
+	m := New()
 	m.Alone = true
 	m.Attach(id)
 	h, c := &m.handshake, m.order[0]
