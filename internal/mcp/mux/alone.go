@@ -57,14 +57,15 @@ func (m *Mux) answersItself(c *client, r request, k *call) bool {
 func (m *Mux) aloneTells(c *client, r request) bool {
 	switch r.msg.Method {
 	case mcp.MethodInitialized:
-		return m.confirmedAlone(c, r)
+		m.confirmedAlone(c, r)
+		return true
 	case mcp.MethodCancelled:
 		return false
 	case mcp.MethodProgress:
 		m.tellAlone(c, r.msg)
 		return true
 	case mcp.MethodTaskStatus:
-		if hasEnded(mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.params, "status"))) {
+		if hasEnded(mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.msg.Params, "status"))) {
 			delete(m.tasks.ofClients, mcp.TextOf(r.msg.Raw, r.target))
 		}
 	case mcp.MethodRootsChanged:
@@ -86,7 +87,7 @@ func (m *Mux) tellAlone(c *client, msg mcp.Message) {
 
 // confirmedAlone takes the client's notification that it is ready. The next server is sent the same. It may wait behind the
 // initialize.
-func (m *Mux) confirmedAlone(c *client, r request) bool {
+func (m *Mux) confirmedAlone(c *client, r request) {
 	h := &m.handshake
 	h.confirmed = string(mcp.Splice(r.msg.Raw))
 	if h.phase == phaseAnswered {
@@ -96,7 +97,6 @@ func (m *Mux) confirmedAlone(c *client, r request) bool {
 	if m.acceptsCalls() || h.result == nil {
 		m.passOn(c, r.msg)
 	}
-	return true
 }
 
 // answersNothing takes an answer to no question that is known. Such a thing of the first server's time may mean something to it.

@@ -67,7 +67,6 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 		}
 	}
 	if msg.Method == mcp.MethodRoots {
-		m.handshake.roots = true
 		m.roots.ask()
 	}
 	if old := m.asked[a.key]; old != nil { // The server uses the id twice.

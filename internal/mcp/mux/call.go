@@ -38,8 +38,7 @@ type call struct {
 
 // request is what must be known of a request or notification of a client.
 type request struct {
-	msg    mcp.Message
-	params mcp.Span
+	msg mcp.Message
 	// target is the member of params that the method is about.
 	target mcp.Span
 	meta   mcp.Span
@@ -52,9 +51,9 @@ func put(value mcp.Span, with string) mcp.Edit { return mcp.Edit{Span: value, Wi
 
 // parse finds what the mux must know or change.
 func parse(msg mcp.Message) request {
-	r := request{msg: msg, params: msg.Params}
+	r := request{msg: msg}
 	var params [2]mcp.Span
-	mcp.Pick(msg.Raw, r.params, []string{"_meta", mcp.RuleOf(msg.Method).About}, params[:])
+	mcp.Pick(msg.Raw, msg.Params, []string{"_meta", mcp.RuleOf(msg.Method).About}, params[:])
 	r.meta, r.target = params[0], params[1]
 	var meta [3]mcp.Span
 	mcp.Pick(msg.Raw, r.meta, []string{"progressToken", mcp.MetaVersion, mcp.MetaLogLevel}, meta[:])
@@ -65,10 +64,10 @@ func parse(msg mcp.Message) request {
 // clientAsks takes a request of a client.
 func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	id := string(msg.IDSpan.Of(msg.Raw))
-	r := parse(msg)
+	k := &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)}
 	switch {
 	case m.Alone:
-		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)})
+		m.ask(c, parse(msg), k)
 	case msg.ID == mcp.IDNull:
 		m.refuse(c, mcp.IDNull, mcp.CodeInvalid, "the id must not be null")
 	case len(c.calls) >= m.limits.open:
@@ -82,24 +81,18 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.held:
 		m.refuse(c, id, mcp.CodeInternal, "too much waits for the server")
 	default:
-		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)})
+		m.ask(c, parse(msg), k)
 	}
 }
 
 // ask sorts a request by what must be done about it.
 func (m *Mux) ask(c *client, r request, k *call) {
 	k.modern = mcp.TextOf(r.msg.Raw, r.version) != ""
-	if k.method == mcp.MethodInitialize && c.hasBegun() && !m.Alone {
-		m.refuse(c, k.id, mcp.CodeInvalid, "this client has begun its handshake already")
-		return
-	}
 	if why := m.mixes(r, k); why != "" {
 		m.refuse(c, k.id, mcp.CodeInvalid, why)
 		return
 	}
-	if !c.modern && k.modern && k.method != mcp.MethodDiscover {
-		c.modern = true
-	}
+	c.modern = c.modern || k.modern && k.method != mcp.MethodDiscover
 	if k.modern {
 		k.level = levelNumber(mcp.TextOf(r.msg.Raw, r.level))
 	}
@@ -120,7 +113,7 @@ func (m *Mux) ask(c *client, r request, k *call) {
 	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		m.subscribe(c, r, k)
 	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate:
-		if !m.Alone && !m.tasks.owns(c, k.target) {
+		if t := m.tasks.known[k.target]; !m.Alone && (t == nil || t.client != c) {
 			m.refuse(c, k.id, mcp.CodeParams, "task not found")
 			return
 		}
@@ -203,10 +196,10 @@ func (m *Mux) sendNow(k *call, line []byte) {
 	switch k.method {
 	case mcp.MethodInitialize:
 		m.handshake.phase = phaseAsked
-		k.kept = bytes.Clone(line)
+		fallthrough
 	case mcp.MethodListen:
 		k.kept = bytes.Clone(line)
-	case mcp.MethodSetLevel: // It may have waited.
+	case mcp.MethodSetLevel:
 		if k.level > 0 {
 			m.logs.sent = k.level
 		}
@@ -282,15 +275,13 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 
 // deliver gives an answer to the client that asked, with another edit beside that of the id, and closes the call.
 func (m *Mux) deliver(k *call, msg mcp.Message, other mcp.Edit) {
-	m.close(k)
-	if k.client == nil {
-		return
-	}
-	if m.Alone {
+	switch m.close(k); {
+	case k.client == nil:
+	case m.Alone:
 		m.toClient(k.client, msg.Line)
-		return
+	default:
+		m.toClient(k.client, mcp.Splice(msg.Raw, put(msg.IDSpan, k.id), other))
 	}
-	m.toClient(k.client, mcp.Splice(msg.Raw, put(msg.IDSpan, k.id), other))
 }
 
 // close forgets a call.
@@ -342,23 +333,19 @@ func (m *Mux) abandonCalls(c *client) {
 		calls = append(calls, k)
 	}
 	byNumber(calls)
-	// What waits goes first, the newest before what it waits for: no call of this client may get its turn meanwhile.
-	for _, k := range slices.Backward(calls) {
+	for _, k := range calls { // What waits goes first: none of it may get its turn meanwhile.
 		if !k.sent && !k.staysOn() {
 			m.close(k)
 		}
 	}
 	for _, k := range calls {
-		switch {
-		case k.staysOn():
+		if k.staysOn() {
 			k.client = nil
-			continue
-		case !k.sent:
-			continue
+		} else if k.sent {
+			m.toServerFrom(c, append(mcp.Cancelled(k.sid, "the client has left"), '\n'))
+			delete(m.calls, k.sid)
+			m.repeated(k)
 		}
-		m.toServerFrom(c, append(mcp.Cancelled(k.sid, "the client has left"), '\n'))
-		delete(m.calls, k.sid)
-		m.repeated(k)
 	}
 }
 
@@ -366,12 +353,14 @@ func byNumber(calls []*call) {
 	sort.Slice(calls, func(a, b int) bool { return calls[a].n < calls[b].n }) // slices.SortFunc would be another seven kilobytes.
 }
 
-// askOwn sends a request of the mux's own.
-func (m *Mux) askOwn(method, target string, params string) *call {
+// askOwn sends a request of the mux's own, as soon as the server takes any.
+func (m *Mux) askOwn(method, target, params string) { m.send(m.own(method, target, params)) }
+
+// own opens a request of the mux's own.
+func (m *Mux) own(method, target, params string) (*call, []byte) {
 	k := &call{own: true, method: method, rule: mcp.RuleOf(method), target: target}
 	m.open(k)
-	m.send(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params))
-	return k
+	return k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params)
 }
 
 // callOf is the call that the server means by an id, nil if there is none. Some programs repeat a number as a string, which the

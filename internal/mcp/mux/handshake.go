@@ -2,7 +2,6 @@ package mux
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"mcp-tether/internal/mcp"
@@ -30,8 +29,6 @@ type handshake struct {
 	params, result, latest []byte
 	// id and line are that initialize, as a client that is alone wrote it; confirmed says to the server that a client is ready.
 	id, line, confirmed string
-	// roots says that the server has asked a client for its roots, which it may use for all.
-	roots bool
 	// modern says that the server has answered a request that needs no handshake, while there was none.
 	modern bool
 }
@@ -42,7 +39,7 @@ func (m *Mux) Initializing() bool { return m.handshake.phase == phaseAsked }
 // Closed reports whether the server must get no other client, because it works with the roots of one: those that could share it
 // have roots as well.
 func (m *Mux) Closed() bool {
-	return m.handshake.roots && mcp.ValueAt(m.handshake.params, "capabilities", "roots") != nil
+	return m.roots.asked && mcp.ValueAt(m.handshake.params, "capabilities", "roots") != nil
 }
 
 // mixes says why a request does not go with what the server was told by others; "" if it does. Clients that share a server begin
@@ -57,7 +54,7 @@ func (m *Mux) mixes(r request, k *call) string {
 		}
 	case h.modern:
 		return "this server serves clients without a handshake"
-	case h.params != nil && !sameHandshake(h.params, r.params.Of(r.msg.Raw)):
+	case h.params != nil && !sameHandshake(h.params, r.msg.Params.Of(r.msg.Raw)):
 		return "this server has begun with another protocol version, or with other capabilities of its client"
 	}
 	return ""
@@ -79,30 +76,16 @@ func (m *Mux) provesModern() {
 	}
 }
 
-// hasBegun reports whether a client has a handshake, or has asked for one.
-func (c *client) hasBegun() bool {
-	for _, k := range c.calls {
-		if k.method == mcp.MethodInitialize {
-			return true
-		}
-	}
-	return c.met
-}
-
 // initialize takes the initialize request of a client.
 func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake
-	params := r.params.Of(r.msg.Raw)
+	params := r.msg.Params.Of(r.msg.Raw)
 	if m.Alone {
 		if h.result == nil {
 			h.confirmed = ""
 		}
 		m.open(k)
 		m.send(k, r.msg.Line)
-		return
-	}
-	if !json.Valid(params) { // Nothing could be compared.
-		m.refuse(k.client, k.id, mcp.CodeParams, "the params of initialize cannot be read")
 		return
 	}
 	k.client.modern = false

@@ -23,7 +23,7 @@ func changedMethod(kind string) string {
 
 // isFirst reports whether a request asks for the first page of a list.
 func (r *request) isFirst() bool {
-	return mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.params, "cursor")) == ""
+	return mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.msg.Params, "cursor")) == ""
 }
 
 // mayChange reports whether the client knows that a list may change.

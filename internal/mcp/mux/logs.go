@@ -34,9 +34,8 @@ func (m *Mux) setLevel(c *client, r request, k *call) {
 		return
 	}
 	c.level = level
-	m.logs.sent = m.lowest()
-	k.level = m.logs.sent
-	m.send(k, m.line(r, k, put(r.target, string(mcp.Quote(levels()[m.logs.sent-1])))))
+	k.level = m.lowest()
+	m.send(k, m.line(r, k, put(r.target, string(mcp.Quote(levels()[k.level-1])))))
 }
 
 // levelSet takes the server's answer.

@@ -140,7 +140,10 @@ func (m *Mux) serverProgress(msg mcp.Message, token mcp.Span) {
 		}
 		return
 	}
-	if t := m.tasks.reporting(strings.Trim(id, `"`)); t != nil {
-		m.toClient(t.client, mcp.Splice(msg.Raw, put(token, t.token)))
+	for _, t := range m.tasks.known {
+		if t.sid == strings.Trim(id, `"`) && !t.ended && t.token != "" {
+			m.toClient(t.client, mcp.Splice(msg.Raw, put(token, t.token)))
+			return
+		}
 	}
 }

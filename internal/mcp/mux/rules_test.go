@@ -132,28 +132,6 @@ func TestWhatCannotBeRead(t *testing.T) {
 	f.want(f.server(`{"id":2,"result":{"a":NaN}}`), `a {"id":1,"result":{"a":NaN}}`)
 }
 
-// A client has one handshake. Seen to send a client away, which then ended.
-func TestSecondHandshake(t *testing.T) {
-	refused := `%s {"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"this client has begun its handshake already"}}`
-	f := met(t, 1)
-	f.want(f.from(1, hello), fmt.Sprintf(refused, "a"))
-	f.want(f.from(1, strings.Replace(hello, "2025-11-25", "2025-06-18", 1)), fmt.Sprintf(refused, "a"))
-	f = newFixture(t)
-	f.Attach(1)
-	f.Attach(2)
-	f.from(1, hello)
-	f.from(2, hello)
-	const again = `{"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"a request with this id is open already"}}`
-	f.want(f.from(1, hello), "a "+again)
-	f.want(f.from(2, strings.Replace(hello, `"id":0`, `"id":9`, 1)), strings.Replace(fmt.Sprintf(refused, "b"), `"id":0`, `"id":9`, 1))
-	// One that was refused may try again.
-	f.Detach(2)
-	f.server(`{"id":1,"error":{"code":-32602,"message":"no"}}`)
-	if got := f.from(1, hello); !strings.HasPrefix(got, "s {") {
-		t.Error(got)
-	}
-}
-
 func TestRequestsOfTheServerAreMapped(t *testing.T) {
 	f := met(t, 1)
 	withToken := `{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"_meta":{"progressToken":"q"}}}`

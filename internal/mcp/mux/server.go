@@ -74,8 +74,7 @@ func (m *Mux) ServerGone(why string) []Out {
 	s := &m.server
 	m.server = server{away: true, renames: m.lastAsk > 0, ownIDs: s.ownIDs, used: s.used, repeats: map[*call]bool{}}
 	m.sole = 0
-	m.tasks, m.logs.sent, m.handshake.roots = newTasks(), 0, false
-	m.roots = m.roots.next()
+	m.tasks, m.logs.sent, m.roots = newTasks(), 0, roots{RootsState: m.roots.RootsState}
 	return m.out
 }
 
@@ -114,14 +113,14 @@ func (m *Mux) ServerStarted() []Out {
 	}
 	m.server.stage = greeting
 	k := &call{own: true, method: mcp.MethodInitialize, rule: mcp.RuleOf(mcp.MethodInitialize)}
+	line := []byte(h.line)
 	if m.Alone {
 		k.sid, _ = mcp.NormalID([]byte(h.id))
-		m.open(k)
-		m.repeat(k, []byte(h.line))
-		return m.out
 	}
-	m.open(k)
-	m.repeat(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, k.method, h.params))
+	if m.open(k); !m.Alone {
+		line = mcp.Splice(line[:len(line)-1], put(mcp.At(line, "id"), k.sid))
+	}
+	m.repeat(k, line)
 	return m.out
 }
 
@@ -132,11 +131,7 @@ func (m *Mux) repeat(k *call, line []byte) {
 }
 
 // askAgain asks for something in words of our own.
-func (m *Mux) askAgain(method, target, params string) {
-	k := &call{own: true, method: method, rule: mcp.RuleOf(method), target: target}
-	m.open(k)
-	m.repeat(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params))
-}
+func (m *Mux) askAgain(method, target, params string) { m.repeat(m.own(method, target, params)) }
 
 // greetedAgain takes the answer to the handshake of a server that takes the place of another.
 func (m *Mux) greetedAgain(k *call, msg mcp.Message) {

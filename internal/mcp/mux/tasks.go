@@ -12,7 +12,7 @@ import (
 // io.modelcontextprotocol/tasks, SEP-2663). A task belongs to the client that began it, as long as that is there.
 type tasks struct {
 	known map[string]*task
-	// ofClients are the clients that do tasks for the server, by the id of the task; nil if two clients use the same.
+	// ofClients are the clients that do tasks for the server, by the id of the task.
 	ofClients map[string]*client
 }
 
@@ -25,21 +25,6 @@ type task struct {
 }
 
 func newTasks() tasks { return tasks{known: map[string]*task{}, ofClients: map[string]*client{}} }
-
-func (t *tasks) owns(c *client, id string) bool {
-	known := t.known[id]
-	return known != nil && known.client == c
-}
-
-// reporting is the task that goes on and reports its progress with a token of ours; nil if there is none.
-func (t *tasks) reporting(sid string) *task {
-	for _, known := range t.known {
-		if known.sid == sid && !known.ended && known.token != "" {
-			return known
-		}
-	}
-	return nil
-}
 
 // mayTask reports whether a request may be answered with a task. In 2025-11-25 the request asks for one; where tasks
 // are an extension, it says that the client knows them.
@@ -121,11 +106,7 @@ func (m *Mux) abandonTasks(c *client) {
 
 // ofClient takes the news that a client does a task for the server.
 func (t *tasks) ofClient(c *client, id string) {
-	if id == "" {
-		return
+	if id != "" {
+		t.ofClients[id] = c
 	}
-	if owner, taken := t.ofClients[id]; taken && owner != c {
-		c = nil
-	}
-	t.ofClients[id] = c
 }

@@ -54,8 +54,7 @@ func (m *Mux) unwatchAll(c *client) {
 // uri in another way. Then all subscribers that may be meant get the news.
 func (m *Mux) updated(msg mcp.Message, uri string) {
 	line := mcp.Splice(msg.Raw)
-	_ = m.toWatchers(line, func(subscribed string) bool { return subscribed == uri }) || m.unsubscribes(uri) ||
-		m.toWatchers(line, func(subscribed string) bool { return strings.HasPrefix(uri, subscribed) }) ||
+	_ = m.toWatchers(line, func(subscribed string) bool { return strings.HasPrefix(uri, subscribed) }) || m.unsubscribes(uri) ||
 		m.toWatchers(line, func(string) bool { return true })
 }
 
