@@ -21,7 +21,6 @@ func IsStray(line []byte) bool { m := Parse(line); return m.Kind == Opaque }
 const (
 	CodeParse    = -32700
 	CodeInvalid  = -32600
-	CodeMethod   = -32601
 	CodeParams   = -32602
 	CodeInternal = -32603
 )

@@ -76,8 +76,6 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 		m.refuse(c, id, mcp.CodeInvalid, "a request with this id is open already")
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
 		m.refuse(c, id, mcp.CodeInvalid, "a notification must not have an id")
-	case msg.Method == mcp.MethodTasksList:
-		m.refuse(c, id, mcp.CodeMethod, "the tasks of a shared server are not listed")
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.held:
 		m.refuse(c, id, mcp.CodeInternal, "too much waits for the server")
 	default:
@@ -264,6 +262,8 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 		m.levelSet(k, msg)
 	case k.method == mcp.MethodSubscribe:
 		m.subscribed(k, msg)
+	case k.method == mcp.MethodTasksList && !msg.IsError:
+		m.deliver(k, msg, m.ownTasks(k, msg))
 	case k.method == mcp.MethodListen && !msg.IsError:
 		m.deliver(k, msg, put(mcp.At(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.id))
 	default:

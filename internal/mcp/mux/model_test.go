@@ -37,9 +37,10 @@ type wire struct {
 		} `json:"_meta"`
 	}
 	Result *struct {
-		M    string
-		Task *struct{ TaskID string }
-		Meta *struct {
+		M     string
+		Task  *struct{ TaskID string }
+		Tasks []struct{ TaskID string }
+		Meta  *struct {
 			Listen json.RawMessage `json:"io.modelcontextprotocol/subscriptionId"`
 		} `json:"_meta"`
 	}
@@ -245,6 +246,14 @@ func (w *world) applied(c *simClient, call simCall, msg wire) {
 		default:
 			c.subscribed[call.target] = true
 		}
+	case "tasks/list":
+		if good {
+			for _, t := range msg.Result.Tasks {
+				if w.server.tasks[t.TaskID] != c.id {
+					w.fail("client %d sees the task %s", c.id, t.TaskID)
+				}
+			}
+		}
 	}
 	if good && msg.Result.Task != nil {
 		c.tasks[msg.Result.Task.TaskID] = true
@@ -448,6 +457,8 @@ func (w *world) clientActs(c *simClient) {
 		w.watch(c)
 	case n < 16:
 		w.askTask(c)
+	case n < 17:
+		w.say(c, w.request(c, "tasks/list", "", simCall{}))
 	case n < 18:
 		w.say(c, w.request(c, "ping", "", simCall{}))
 	case n < 20:
@@ -764,6 +775,12 @@ func (w *world) answer(i int) {
 		s.subscribed[r.target] = true
 	case r.method == "resources/unsubscribe":
 		delete(s.subscribed, r.target)
+	case r.method == "tasks/list":
+		var list []string
+		for _, id := range slices.Sorted(maps.Keys(s.tasks)) {
+			list = append(list, fmt.Sprintf(`{"taskId":"%s","status":"working"}`, id))
+		}
+		result = fmt.Sprintf(`{"m":"%s","tasks":[%s]}`, r.mark, strings.Join(list, ", "))
 	case r.method == "tasks/get":
 		if r.client != s.tasks[r.target] {
 			w.fail("the server is asked by %d for the task of %d", r.client, s.tasks[r.target])
@@ -1116,6 +1133,7 @@ func TestRandomHistoriesFindFaults(t *testing.T) {
 			}
 			return []Out{o}
 		},
+		"tasks of others are listed":     func(o Out) []Out { return replace(o, `"tasks":[]`, `"tasks":[{"taskId":"t0"}]`) },
 		"news of another's subscription": func(o Out) []Out { return replace(o, `subscriptionId":1}`, `subscriptionId":2}`) },
 		"a call of a dead server is not answered": func(o Out) []Out {
 			if o.To != Server && holds(o, `"it ended"`) {

@@ -263,7 +263,12 @@ func TestTasksAreTheirClients(t *testing.T) {
 	}
 	f.want(f.from(1, fmt.Sprintf(get, "get")), `s {"id":4,"method":"tasks/get","params":{"taskId":"t"}}`)
 	f.server(`{"id":4,"result":{"taskId":"t","status":"working"}}`)
-	f.want(f.from(1, `{"id":1,"method":"tasks/list"}`), `a {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the tasks of a shared server are not listed"}}`)
+	list := `{"id":1,"method":"tasks/list"}`
+	f.from(1, list)
+	f.from(2, list)
+	listed := `{"id":%s,"result":{"tasks":[%s{"taskId":"t","status":"working"}],"nextCursor":"c"}}`
+	f.want(f.server(fmt.Sprintf(listed, "5", `{"taskId":"u"}, `)), "a "+fmt.Sprintf(listed, "1", ""))
+	f.want(f.server(fmt.Sprintf(listed, "6", "")), `b {"id":1,"result":{"tasks":[],"nextCursor":"c"}}`)
 	// The task reports its progress and asks its client.
 	for _, token := range []string{"3", `"3"`} {
 		for _, meta := range []string{"", `,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}`} {
@@ -278,11 +283,11 @@ func TestTasksAreTheirClients(t *testing.T) {
 	f.want(f.server(status), "a "+status)
 	f.want(f.server(strings.Replace(status, `"t"`, `"u"`, 1)), "")
 	// A task whose client leaves is cancelled, and no other client sees it.
-	f.server(`{"id":5,"result":{}}`)
+	f.server(`{"id":7,"result":{}}`)
 	f.from(1, begin)
-	f.server(`{"id":6,"result":{"task":{"taskId":"v","status":"working"}}}`)
+	f.server(`{"id":8,"result":{"task":{"taskId":"v","status":"working"}}}`)
 	f.from(1, `{"id":1,"result":{}}`)
-	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","id":7,"method":"tasks/cancel","params":{"taskId":"v"}}`)
+	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","id":9,"method":"tasks/cancel","params":{"taskId":"v"}}`)
 	f.refused(f.server(strings.Replace(asks, `"t"`, `"v"`, 1)), "of none of them")
 }
 

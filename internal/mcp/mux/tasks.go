@@ -1,6 +1,7 @@
 package mux
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -109,4 +110,19 @@ func (t *tasks) ofClient(c *client, id string) {
 	if id != "" {
 		t.ofClients[id] = c
 	}
+}
+
+// ownTasks reduces a list of tasks to those of the client that asked.
+func (m *Mux) ownTasks(k *call, msg mcp.Message) mcp.Edit {
+	list := mcp.Within(msg.Raw, msg.Result, "tasks")
+	var all []json.RawMessage
+	_ = json.Unmarshal(list.Of(msg.Raw), &all) // What cannot be read is of nobody.
+	own := []json.RawMessage{}
+	for _, one := range all {
+		if t := m.tasks.known[mcp.TextOf(one, mcp.At(one, "taskId"))]; t != nil && t.client == k.client {
+			own = append(own, one)
+		}
+	}
+	text, _ := json.Marshal(own)
+	return put(list, string(text))
 }
