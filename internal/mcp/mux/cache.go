@@ -169,9 +169,9 @@ func (m *Mux) keepAnswer(k *call, msg mcp.Message) {
 }
 
 // publishGreeting keeps the answer to the handshake.
-func (m *Mux) publishGreeting() {
+func (m *Mux) publishGreeting(result []byte) {
 	if m.Load != nil {
-		m.shelves.greeted.put(mcp.MethodInitialize, Answer{Text: []byte(`{"result":` + string(m.handshake.latest) + `}`)})
+		m.shelves.greeted.put(mcp.MethodInitialize, Answer{Text: []byte(`{"result":` + string(result) + `}`)})
 	}
 }
 

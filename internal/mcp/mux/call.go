@@ -193,7 +193,9 @@ func (m *Mux) sendNow(k *call, line []byte) {
 	}
 	switch k.method {
 	case mcp.MethodInitialize:
-		m.handshake.phase = phaseAsked
+		if m.handshake.phase = phaseAsked; !m.Alone { // The one before it may have been refused, or given up.
+			m.handshake.params = bytes.Clone(mcp.At(line, "params").Of(line))
+		}
 		fallthrough
 	case mcp.MethodListen:
 		k.kept = bytes.Clone(line)
@@ -213,18 +215,13 @@ func (m *Mux) sendNow(k *call, line []byte) {
 func (m *Mux) sendHeld() {
 	held := m.held
 	m.held = nil
-	h := &m.handshake
 	for _, k := range held {
-		switch greets := k.method == mcp.MethodInitialize && !m.Alone; {
+		switch {
 		case k.method == "": // What cannot be answered.
 			m.toServerFrom(k.client, k.take())
-		case greets && h.result != nil:
+		case k.method == mcp.MethodInitialize && !m.Alone && m.handshake.result != nil:
 			k.take()
 			m.met(k)
-		case greets && m.acceptsCalls(): // The one before it was refused, or given up.
-			line := k.take()
-			h.params = bytes.Clone(mcp.At(line, "params").Of(line))
-			m.sendNow(k, line)
 		default:
 			m.send(k, k.take())
 		}
@@ -309,13 +306,9 @@ func (m *Mux) cancel(c *client, r request) {
 		return
 	}
 	m.server.used = m.server.used || k.method != mcp.MethodPing
-	if !k.sent {
-		m.close(k)
-		return
-	}
-	if m.Alone {
+	if k.sent && m.Alone {
 		m.tellAlone(c, r.msg)
-	} else {
+	} else if k.sent {
 		m.toServerFrom(c, mcp.Splice(r.msg.Raw, put(r.target, k.sid)))
 	}
 	m.close(k)

@@ -24,9 +24,8 @@ const (
 // handshake is the first client's handshake, which counts for every client (up to 2025-11-25, basic/lifecycle).
 type handshake struct {
 	phase phase
-	// params are those of the first initialize, nil if no client has begun. result is what the server answered, and latest what
-	// the last one has, which may offer more.
-	params, result, latest []byte
+	// params are those of the first initialize, nil if no client has begun. result is what the server answered.
+	params, result []byte
 	// id and line are that initialize, as a client that is alone wrote it; confirmed says to the server that a client is ready.
 	id, line, confirmed string
 	// modern says that the server has answered a request that needs no handshake, while there was none.
@@ -79,23 +78,16 @@ func (m *Mux) provesModern() {
 // initialize takes the initialize request of a client.
 func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake
-	params := r.msg.Params.Of(r.msg.Raw)
-	if m.Alone {
-		if h.result == nil {
-			h.confirmed = ""
-		}
-		m.open(k)
-		m.send(k, r.msg.Line)
-		return
-	}
-	k.client.modern = false
 	m.open(k)
-	if h.result != nil {
+	switch k.client.modern = k.client.modern && m.Alone; {
+	case m.Alone && h.result == nil:
+		h.confirmed = ""
+	case m.Alone:
+	case h.result != nil:
 		m.met(k)
 		return
-	}
-	if h.params == nil {
-		h.params = bytes.Clone(params)
+	case h.params == nil:
+		h.params = bytes.Clone(r.msg.Params.Of(r.msg.Raw))
 	}
 	m.send(k, m.line(r, k, mcp.Edit{}))
 }
@@ -103,9 +95,6 @@ func (m *Mux) initialize(r request, k *call) {
 // met answers initialize from the kept result.
 func (m *Mux) met(k *call) {
 	m.close(k)
-	if k.client == nil {
-		return
-	}
 	k.client.met = true
 	m.toClient(k.client, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", k.id, m.handshake.result))
 }
@@ -132,11 +121,11 @@ func (m *Mux) greeted(k *call, msg mcp.Message) {
 	h := &m.handshake
 	if result := msg.Result.Of(msg.Raw); !msg.IsError && len(result) > 0 && result[0] == '{' {
 		h.result, h.params = bytes.Clone(result), bytes.Clone(mcp.ValueAt(k.kept, "params"))
-		h.latest, h.id, h.line = h.result, k.id, string(bytes.TrimSuffix(k.kept, []byte("\n")))+"\n"
+		h.id, h.line = k.id, string(bytes.TrimSuffix(k.kept, []byte("\n")))+"\n"
 		if k.client != nil {
 			k.client.met = true
 		}
-		m.publishGreeting()
+		m.publishGreeting(result)
 	}
 	switch {
 	case h.result == nil:

@@ -51,16 +51,6 @@ func sumOf(msg mcp.Message) (sum uint64, paged bool) {
 	return h.Sum64(), mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "nextCursor")) != ""
 }
 
-// doubtLists notes that the server is another program than the last one: it may have other lists.
-func (m *Mux) doubtLists() {
-	for kind, l := range m.lists {
-		if m.handshake.mayChange(kind) {
-			l.Sum = 0
-			m.lists[kind] = l
-		}
-	}
-}
-
 // readLists asks a new server for the lists that the client has, and tells the client to look again at those that cannot be
 // compared. Of a list that may not change the client must have been given what this server has.
 func (m *Mux) readLists() {

@@ -41,12 +41,7 @@ func (m *Mux) Busy() string {
 func unanswered(methods []string, side string) string {
 	n := len(methods)
 	slices.Sort(methods)
-	methods = slices.Compact(methods)
-	const most = 3
-	if len(methods) > most {
-		methods = append(methods[:most], "...")
-	}
-	return fmt.Sprintf("%s of the %s unanswered (%s)", count(n, "request"), side, strings.Join(methods, ", "))
+	return fmt.Sprintf("%s of the %s unanswered (%s)", count(n, "request"), side, strings.Join(slices.Compact(methods), ", "))
 }
 
 // count writes a number of things.

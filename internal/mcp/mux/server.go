@@ -152,11 +152,7 @@ func (m *Mux) greetedAgain(k *call, msg mcp.Message) {
 		m.changed()
 		return
 	}
-	if before := mcp.ValueAt(h.latest, "serverInfo"); !mcp.SameJSON(before, mcp.ValueAt(result, "serverInfo")) {
-		m.doubtLists()
-	}
-	h.latest = bytes.Clone(result)
-	m.publishGreeting()
+	m.publishGreeting(result)
 	h.phase = phaseAnswered
 	if h.confirmed != "" {
 		m.finishHandshake([]byte(h.confirmed))
@@ -225,18 +221,10 @@ func (m *Mux) repeated(k *call) {
 	}
 	delete(m.server.repeats, k)
 	if k.own && k.method == mcp.MethodSubscribe { // No server watched the resource meanwhile, so it may have changed; or it is gone.
-		m.tellWatchers(k.target)
+		line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", mcp.MethodUpdated, mcp.Quote(k.target))
+		m.toWatchers(line, func(subscribed string) bool { return subscribed == k.target })
 	}
 	m.advance()
-}
-
-// tellWatchers tells all who are subscribed to a resource that it may have changed.
-func (m *Mux) tellWatchers(uri string) {
-	for _, c := range m.order {
-		if c.uris[uri] > 0 {
-			m.toClient(c, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", mcp.MethodUpdated, mcp.Quote(uri)))
-		}
-	}
 }
 
 // advance goes on with a server that takes the place of another, as far as it is.
