@@ -53,17 +53,18 @@ func (m *Mux) answersItself(c *client, r request, k *call) bool {
 	return m.server.away && len(m.held) == 0 && m.tellPublished(c, r, k)
 }
 
-// aloneTells takes a notification of the only client, and reports whether that was all.
-func (m *Mux) aloneTells(c *client, r request) bool {
+// aloneTells takes a notification of the only client.
+func (m *Mux) aloneTells(c *client, r request) {
 	switch r.msg.Method {
 	case mcp.MethodInitialized:
 		m.confirmedAlone(c, r)
-		return true
+		return
 	case mcp.MethodCancelled:
-		return false
+		m.cancel(c, r)
+		return
 	case mcp.MethodProgress:
 		m.tellAlone(c, r.msg)
-		return true
+		return
 	case mcp.MethodTaskStatus:
 		if hasEnded(mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.msg.Params, "status"))) {
 			delete(m.tasks.ofClients, mcp.TextOf(r.msg.Raw, r.target))
@@ -75,7 +76,6 @@ func (m *Mux) aloneTells(c *client, r request) bool {
 		}
 	}
 	m.passOn(c, r.msg)
-	return true
 }
 
 // tellAlone passes on what has a meaning for the present server only.

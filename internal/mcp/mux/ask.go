@@ -131,8 +131,8 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	}
 	m.server.used = m.server.used || a.method != mcp.MethodPing
 	m.forget(a)
-	if a.mayTask {
-		m.tasks.ofClient(c, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "task", "taskId")))
+	if id := mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, msg.Result, "task", "taskId")); a.mayTask && id != "" {
+		m.tasks.ofClients[id] = c
 	}
 	m.toServerFrom(c, m.reworded(a, msg, put(msg.IDSpan, a.id)))
 	m.advance()

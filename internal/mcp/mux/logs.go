@@ -62,16 +62,11 @@ func (m *Mux) lowest() (low int) {
 // log gives a log message to each client that wants its level. As long as the server knows of one client only, it is about no
 // other one.
 func (m *Mux) log(msg mcp.Message, name string) {
-	level := levelNumber(name)
-	var line []byte
+	level, line := levelNumber(name), mcp.Splice(msg.Raw)
 	for _, c := range m.order {
-		if !m.wants(c, level) || m.clients[m.sole] != nil && c.id != m.sole {
-			continue
+		if m.wants(c, level) && (m.clients[m.sole] == nil || c.id == m.sole) {
+			m.toClient(c, line)
 		}
-		if line == nil {
-			line = mcp.Splice(msg.Raw)
-		}
-		m.toClient(c, line)
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 // clientTells takes a notification of a client.
 func (m *Mux) clientTells(c *client, msg mcp.Message) {
 	r := parse(msg)
-	if m.Alone && m.aloneTells(c, r) {
+	if m.Alone {
+		m.aloneTells(c, r)
 		return
 	}
 	switch msg.Method {

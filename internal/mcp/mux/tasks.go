@@ -42,12 +42,11 @@ func (m *Mux) mayTask(r request) bool {
 
 // taskNews takes what an answer says of tasks.
 func (m *Mux) taskNews(k *call, msg mcp.Message) {
-	switch {
+	switch t := m.tasks.known[k.target]; {
 	case k.mayTask && !msg.IsError:
 		m.taskBegun(k, msg)
-	case k.method == mcp.MethodTasksResult, k.method == mcp.MethodTasksCancel && !msg.IsError:
-		m.tasks.status(k.target, statusCompleted)
-		m.tasks.fetched(k.target)
+	case t != nil && (k.method == mcp.MethodTasksResult || k.method == mcp.MethodTasksCancel && !msg.IsError):
+		t.ended, t.fetched = true, true
 	case k.rule.About == mcp.AboutTask && !msg.IsError:
 		m.tasks.status(k.target, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "status")))
 	}
@@ -66,23 +65,14 @@ func (m *Mux) taskBegun(k *call, msg mcp.Message) {
 	m.tasks.status(id, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, begun, "status")))
 }
 
-const statusCompleted = "completed"
-
 func hasEnded(status string) bool {
-	return status == statusCompleted || status == "failed" || status == "cancelled"
+	return status == "completed" || status == "failed" || status == "cancelled"
 }
 
 // status takes what is said of a task.
 func (t *tasks) status(id, status string) {
 	if known := t.known[id]; known != nil {
 		known.ended = known.ended || hasEnded(status)
-	}
-}
-
-// fetched notes that nothing more is asked of a task: it has given its result, or is cancelled.
-func (t *tasks) fetched(id string) {
-	if known := t.known[id]; known != nil {
-		known.fetched = true
 	}
 }
 
@@ -102,13 +92,6 @@ func (m *Mux) abandonTasks(c *client) {
 		if owner == c {
 			delete(m.tasks.ofClients, id)
 		}
-	}
-}
-
-// ofClient takes the news that a client does a task for the server.
-func (t *tasks) ofClient(c *client, id string) {
-	if id != "" {
-		t.ofClients[id] = c
 	}
 }
 
