@@ -123,8 +123,6 @@ func (m *Mux) noticeAlone(msg mcp.Message) {
 		if level := levelNumber(mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "level"))); m.server.stage != served && level > 0 && level < c.level {
 			return
 		}
-	case mcp.MethodTaskStatus, mcp.MethodTaskExtension:
-		m.tasks.status(mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "taskId")), mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "status")))
 	default:
 		m.forgetList(msg.Method)
 	}
@@ -137,7 +135,7 @@ func (m *Mux) ownID() string {
 	for {
 		m.server.ownIDs++
 		id := fmt.Sprintf(`"mcp-tether:%d"`, m.server.ownIDs)
-		if first := m.handshake.id; first != "" && first[0] != '"' {
+		if first := mcp.Parse([]byte(m.handshake.line)).ID; first != "" && first[0] != '"' {
 			id = strconv.FormatInt(math.MaxInt32-m.server.ownIDs, 10)
 		}
 		if m.calls[id] == nil {

@@ -70,13 +70,13 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 		m.ask(c, parse(msg), k)
 	case msg.ID == mcp.IDNull:
 		m.refuse(c, mcp.IDNull, mcp.CodeInvalid, "the id must not be null")
-	case len(c.calls) >= m.limits.open:
+	case len(c.calls) >= maxOpen:
 		m.refuse(c, id, mcp.CodeInternal, fmt.Sprintf("%d requests are open already", len(c.calls)))
 	case c.calls[msg.ID] != nil:
 		m.refuse(c, id, mcp.CodeInvalid, "a request with this id is open already")
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
 		m.refuse(c, id, mcp.CodeInvalid, "a notification must not have an id")
-	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.held:
+	case c.held > 0 && c.held+int64(len(msg.Raw)) > maxHeld:
 		m.refuse(c, id, mcp.CodeInternal, "too much waits for the server")
 	default:
 		m.ask(c, parse(msg), k)

@@ -26,8 +26,8 @@ type handshake struct {
 	phase phase
 	// params are those of the first initialize, nil if no client has begun. result is what the server answered.
 	params, result []byte
-	// id and line are that initialize, as a client that is alone wrote it; confirmed says to the server that a client is ready.
-	id, line, confirmed string
+	// line is that initialize as the server got it; confirmed says to the server that a client is ready.
+	line, confirmed string
 	// modern says that the server has answered a request that needs no handshake, while there was none.
 	modern bool
 }
@@ -121,7 +121,7 @@ func (m *Mux) greeted(k *call, msg mcp.Message) {
 	h := &m.handshake
 	if result := msg.Result.Of(msg.Raw); !msg.IsError && len(result) > 0 && result[0] == '{' {
 		h.result, h.params = bytes.Clone(result), bytes.Clone(mcp.ValueAt(k.kept, "params"))
-		h.id, h.line = k.id, string(bytes.TrimSuffix(k.kept, []byte("\n")))+"\n"
+		h.line = string(bytes.TrimSuffix(k.kept, []byte("\n"))) + "\n"
 		if k.client != nil {
 			k.client.met = true
 		}

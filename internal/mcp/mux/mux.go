@@ -30,12 +30,12 @@ type Out struct {
 	Reply bool
 }
 
-// limits bound what one client can make the mux keep: open requests, and bytes of requests that wait for the server. A request beyond
+// Bounds of what one client can make the mux keep: open requests, and bytes of requests that wait for the server. A request beyond
 // them is answered with an error.
-type limits struct {
-	open int
-	held int64
-}
+const (
+	maxOpen = 10_000
+	maxHeld = 64 << 20
+)
 
 // Mux is what is known of the clients and of the server. Not for concurrent use. A call's []Out, not its lines, is valid
 // until the next call.
@@ -47,7 +47,6 @@ type Mux struct {
 	// for a client without a handshake. If it is not nil, what a server publishes is gathered for TakePublished.
 	Load func(greeting []byte) Published
 
-	limits  limits
 	clients map[Client]*client
 	// order lists the clients as they came.
 	order []*client
@@ -74,7 +73,7 @@ type Mux struct {
 // New makes a mux without clients, for a server that was sent nothing.
 func New() *Mux {
 	return &Mux{
-		limits: limits{open: 10_000, held: 64 << 20}, clients: map[Client]*client{}, calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{},
+		clients: map[Client]*client{}, calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{},
 		tasks: newTasks(), server: server{repeats: map[*call]bool{}}, lists: map[string]List{},
 	}
 }

@@ -52,15 +52,14 @@ func (m *Mux) clientProgress(c *client, r request) {
 
 // serverTells takes a notification of the server: to its owner if it has one, to all otherwise.
 func (m *Mux) serverTells(msg mcp.Message) {
-	if m.Alone {
-		m.noticeAlone(msg)
-		return
-	}
-	params := mcp.At(msg.Raw, "params")
-	task := ""
+	params, task := msg.Params, ""
 	if msg.Method == mcp.MethodTaskStatus || msg.Method == mcp.MethodTaskExtension { // Whichever way it takes.
 		task = mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "taskId"))
 		m.tasks.status(task, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "status")))
+	}
+	if m.Alone {
+		m.noticeAlone(msg)
+		return
 	}
 	meta := mcp.Within(msg.Raw, params, "_meta")
 	if id := mcp.Within(msg.Raw, meta, mcp.MetaSubscription); id.To > 0 {

@@ -345,13 +345,13 @@ func TestWithoutHandshake(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	f := met(t, 1, 2)
-	f.Mux.limits = limits{open: 2, held: 300}
-	f.from(1, `{"id":1,"method":"x"}`)
-	f.from(1, `{"id":2,"method":"x"}`)
-	f.want(f.from(1, `{"id":3,"method":"x"}`), `a {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"2 requests are open already"}}`)
-	f.want(f.from(2, `{"id":3,"method":"x"}`), `s {"id":5,"method":"x"}`)
-	large := `{"id":1,"method":"x","params":"` + strings.Repeat("x", 200) + `"}`
-	for n := 3; n < 6; n++ {
+	for n := range maxOpen {
+		f.from(1, fmt.Sprintf(`{"id":%d,"method":"x"}`, n))
+	}
+	f.want(f.from(1, `{"id":-1,"method":"x"}`), `a {"jsonrpc":"2.0","id":-1,"error":{"code":-32603,"message":"10000 requests are open already"}}`)
+	f.want(f.from(2, `{"id":3,"method":"x"}`), `s {"id":10003,"method":"x"}`)
+	large := `{"id":1,"method":"x","params":"` + strings.Repeat("x", maxHeld/2) + `"}`
+	for n := 3; n <= 10_003; n++ {
 		f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, n))
 	}
 	f.handshake.phase = phaseAsked // Requests wait.
@@ -361,8 +361,8 @@ func TestLimits(t *testing.T) {
 	f.handshake.phase = phaseDone
 	f.begin()
 	f.sendHeld()
-	f.server(`{"id":6,"result":{}}`)
-	f.server(`{"id":7,"result":{}}`)
+	f.server(`{"id":10004,"result":{}}`)
+	f.server(`{"id":10005,"result":{}}`)
 	// Calls that were cancelled and are never answered are not kept.
 	for range 10 {
 		f.from(1, toolCall)

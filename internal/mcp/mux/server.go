@@ -115,7 +115,7 @@ func (m *Mux) ServerStarted() []Out {
 	k := &call{own: true, method: mcp.MethodInitialize, rule: mcp.RuleOf(mcp.MethodInitialize)}
 	line := []byte(h.line)
 	if m.Alone {
-		k.sid, _ = mcp.NormalID([]byte(h.id))
+		k.sid = mcp.Parse(line).ID
 	}
 	if m.open(k); !m.Alone {
 		line = mcp.Splice(line[:len(line)-1], put(mcp.At(line, "id"), k.sid))
