@@ -417,12 +417,16 @@ func TestNaps(t *testing.T) {
 		wait.Go(func() { n.answers[i] = s.questions(t, n.bin, helloDir(t)) })
 	}
 	wait.Wait()
-	began := time.Now()
+	began, told := time.Now(), 0
 	var next atomic.Int64
 	for range 2 * runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
 			for {
 				n.Lock()
+				if n.slept >= told+100 {
+					told = n.slept
+					t.Logf("%d moments of sleep after %.0f s", told, time.Since(began).Seconds())
+				}
 				done := n.slept >= want || len(n.wrong) > 0 || time.Since(began) > limit
 				n.Unlock()
 				if done {
