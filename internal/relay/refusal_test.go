@@ -22,7 +22,7 @@ func request(id string) string {
 func refusal(ids ...string) string {
 	var all strings.Builder
 	for _, id := range ids {
-		all.Write(mcp.ErrorReply(id, "no server"))
+		all.Write(mcp.ErrorReply(id, mcp.CodeInternal, "no server"))
 	}
 	return all.String()
 }

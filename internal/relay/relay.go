@@ -67,7 +67,7 @@ const only mux.Client = 1
 
 // New makes a relay for the client's two streams. A message of more than limit bytes is an event of kind TooLong.
 func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
-	r := &Relay{max: limit, used: now, mux: mux.New(mux.Limits{})}
+	r := &Relay{max: limit, used: now, mux: mux.New()}
 	r.mux.Alone = true
 	r.mux.Attach(only)
 	r.client = Peer{In: fromClient, Out: toClient, Ended: fromClient.fd < 0}

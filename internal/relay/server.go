@@ -173,7 +173,7 @@ func (r *Relay) Flush(open Unanswered, patience time.Duration) bool {
 		_ = r.Refuse(open.Answer)
 	}
 	if open.Unread {
-		r.client.Put(mcp.ErrorReply(mcp.IDNull, open.Answer))
+		r.client.Put(mcp.ErrorReply(mcp.IDNull, mcp.CodeInternal, open.Answer))
 	}
 	for limit := time.Now().Add(patience); !r.client.Broken && r.client.Waiting() > 0; {
 		fds := []unix.PollFd{r.client.Tells()}

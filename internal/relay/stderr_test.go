@@ -120,7 +120,7 @@ func TestGuardLastLine(t *testing.T) {
 			if passes != strings.HasPrefix(got, text) || passes != (strayed == "") || !passes && strings.TrimSpace(strayed) != text {
 				t.Errorf("%q with %q: the client got %q, and %q", text, more, got, strayed)
 			}
-			if !passes && more != "" && !strings.HasPrefix(got, string(mcp.ErrorReply("2", more))) {
+			if !passes && more != "" && !strings.HasPrefix(got, string(mcp.ErrorReply("2", mcp.CodeInternal, more))) {
 				t.Errorf("%q: no error for the call: %q", text, got)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 // A connection for which there is no descriptor is accepted later.
 func TestAcceptWithoutDescriptors(t *testing.T) {
-	h := &host{gateway: -1, clients: map[mux.Client]*client{}, mux: mux.New(mux.Limits{})}
+	h := &host{gateway: -1, clients: map[mux.Client]*client{}, mux: mux.New()}
 	h.server.forget()
 	h.listener = listenAt(t, filepath.Join(t.TempDir(), "socket"))
 	h.polled = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))

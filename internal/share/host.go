@@ -118,7 +118,7 @@ func Serve(o Options) error {
 	proc.CloseInherited()
 	proc.SetComm(hostName)
 	h := &host{o: o, longest: mcp.DefaultMax, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, closing: map[*client]bool{}}
-	h.mux = mux.New(mux.Limits{})
+	h.mux = mux.New()
 	h.server.forget()
 	if err := h.prepare(); err != nil {
 		return err
