@@ -144,14 +144,14 @@ func (f *front) whileAsleep(now time.Time) {
 	}
 }
 
-// whileEnding asks a server to end that has not read all that the client sent before it closed its end.
+// whileEnding asks a server to end that has not read all that the client sent before it closed its end. A shared one is waited for no
+// longer.
 func (f *front) whileEnding(now time.Time) {
 	if !proc.IsDue(f.clock.closeBy, now) {
 		return
 	}
 	f.clock.closeBy = time.Time{}
-	if !f.relay.ClientEnded() {
-		f.done = f.back.attached
+	if f.done = f.back.attached; !f.relay.ClientEnded() {
 		f.ask(unix.SIGTERM)
 	}
 }

@@ -37,11 +37,11 @@ const (
 // Connect makes pipes to a new process and gives it its ends of them. The caller calls closeTheirs once it has started the
 // process, or failed to. What the peer has said before is forgotten.
 func (p *Peer) Connect(c *proc.Child) (closeTheirs func(), err error) {
-	in, theirOut, err := pipe(true)
+	in, theirOut, err := Pipe(true)
 	if err != nil {
 		return nil, err
 	}
-	out, theirIn, err := pipe(false)
+	out, theirIn, err := Pipe(false)
 	if err != nil {
 		in.Close()
 		_ = unix.Close(theirOut)
@@ -93,6 +93,16 @@ func (p *Peer) Read() int {
 	n, end := p.In.Read(p.heard[have:min(cap(p.heard), have+kept)])
 	p.heard, p.Ended = p.heard[:have+n], end
 	return n
+}
+
+// Drain has hear read what is in the stream now, and no more: a process that outlives the peer may write for ever.
+func (p *Peer) Drain(hear func() int) {
+	for left := p.Queued(); left > 0; {
+		n := hear()
+		if left -= n; n == 0 {
+			return
+		}
+	}
 }
 
 // Line gives the next whole line with its newline, nil if there is none. It is valid until the next Read.

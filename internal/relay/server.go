@@ -42,15 +42,10 @@ func (r *Relay) Disconnect(why string) {
 	r.client.Flush()
 }
 
-// takeRest reads what a server has left in the pipe, and no more: a process that outlives it may write for ever. Of a line that
-// has not ended the client gets nothing but a message that lacks only its newline.
+// takeRest reads what a server has left in the pipe. Of a line that has not ended the client gets nothing but a message that lacks
+// only its newline.
 func (r *Relay) takeRest() {
-	for left := r.server.Queued(); left > 0; {
-		n := r.hearServer()
-		if left -= n; n == 0 {
-			break
-		}
-	}
+	r.server.Drain(r.hearServer)
 	if r.server.Unfinished() == 0 {
 		return
 	}
@@ -154,12 +149,7 @@ func (r *Relay) Flush(open Unanswered, patience time.Duration) bool {
 	defer r.flushStderr()
 	r.final = true
 	if open.Answer == "" && r.mode == modePassing || r.raw { // What the server has begun is the last that there is.
-		for left := r.server.Queued(); left > 0; {
-			n := r.hearServer()
-			if left -= n; n == 0 {
-				break
-			}
-		}
+		r.server.Drain(r.hearServer)
 		if rest := r.server.TakeRest(); r.errs.guards && !r.raw && len(rest) > 0 && mcp.IsStray(rest) {
 			r.errs.stray(rest)
 		} else {

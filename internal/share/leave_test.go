@@ -32,7 +32,6 @@ func TestLinger(t *testing.T) {
 				hears(h, member, helloLine)
 				h.deliver(h.mux.FromServer([]byte(welcomeLine)))
 			}
-			h.unwatch(member.conn)
 			_ = unix.Close(member.conn)
 			member.conn = peer
 			if n < c.ends {
@@ -88,7 +87,7 @@ func TestLastLineWithoutEnd(t *testing.T) {
 		h.takeHello(c)
 		hears(h, c, helloLine)
 		h.deliver(h.mux.FromServer([]byte(welcomeLine)))
-		h.carryOut()
+		h.pass(time.Now())
 		must(t)(unix.Write(theirs, []byte(call)))
 		_ = end()
 		for h.turn(t) > 0 {
@@ -97,16 +96,16 @@ func TestLastLineWithoutEnd(t *testing.T) {
 		if n := must(t)(unix.Read(stdin, got)); !strings.Contains(string(got[:n]), `"id":2,"method":"tools/call"`) {
 			t.Fatalf("the server got %q", got[:n])
 		}
-		c.queue = nil
+		c.TakeOutbox()
 		must(t)(unix.Write(stdout, []byte(answer)))
 		if ends == "its output" {
-			h.readServer()
+			h.hearServer()
 			h.lastLine()
 		} else {
 			h.onServerEnd(0)
 		}
-		if len(c.queue) != 1 || !strings.Contains(string(c.queue[0].Line), `"id":7`) {
-			t.Errorf("the server ends %s, and the client gets %d lines", ends, len(c.queue))
+		if got := string(c.TakeOutbox()); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"id":7`) {
+			t.Errorf("the server ends %s, and the client gets %q", ends, got)
 		}
 	}
 }

@@ -118,12 +118,3 @@ func closeAll(fds []int) {
 		}
 	}
 }
-
-// queued is how many bytes are in a pipe.
-func queued(pipe int) int {
-	n, err := unix.IoctlGetInt(pipe, unix.TIOCINQ)
-	if err != nil {
-		return 0
-	}
-	return n
-}
