@@ -21,6 +21,8 @@ type client struct {
 	// err is its standard error, and errFD the descriptor of that if it is the one of the hello.
 	err   relay.Stream
 	errFD int
+	// followed are the descriptors of it that are waited for, -1 where one is not.
+	followed [ofClient]int32
 	// ahead is how many bytes of it wait for the server.
 	ahead int64
 	// asleep says that its server is to be asleep from now on, as far as it goes.
@@ -37,9 +39,43 @@ const (
 )
 
 func newClient(id mux.Client, conn int) *client {
-	c := &client{id: id, conn: conn, errFD: -1, err: relay.WriteEnd(-1)}
+	c := &client{id: id, conn: conn, errFD: -1, err: relay.WriteEnd(-1), followed: [ofClient]int32{-1, -1, -1}}
 	c.Peer.Close()
 	return c
+}
+
+// What is waited for of a client.
+const (
+	ofConn = iota
+	ofIn
+	ofOut
+	ofClient
+)
+
+// follow has what is waited for be what it is to be. Only while it is: the kernel would tell of an end again and again.
+func (h *host) follow(c *client) {
+	h.wants(c, [ofClient]unix.PollFd{{Fd: int32(c.conn), Events: unix.POLLIN}, c.Hears(h.hears(c)), c.Tells()})
+}
+
+// unfollow must come before close: other processes have the same streams open, and the kernel would still tell of them.
+func (h *host) unfollow(c *client) {
+	h.wants(c, [ofClient]unix.PollFd{{Fd: -1}, {Fd: -1}, {Fd: -1}})
+}
+
+func (h *host) wants(c *client, fds [ofClient]unix.PollFd) {
+	for i, p := range fds {
+		was := c.followed[i]
+		if was == p.Fd {
+			continue
+		}
+		if was >= 0 {
+			_ = unix.EpollCtl(h.set, unix.EPOLL_CTL_DEL, int(was), nil)
+		}
+		if p.Fd >= 0 {
+			_ = unix.EpollCtl(h.set, unix.EPOLL_CTL_ADD, int(p.Fd), &unix.EpollEvent{Events: uint32(p.Events), Fd: int32(i), Pad: int32(c.id)})
+		}
+		c.followed[i] = p.Fd
+	}
 }
 
 // takeHello takes the hello of a session.
@@ -132,6 +168,7 @@ func (h *host) detach(c *client, v *verdict) {
 	}
 	if v != nil && c.attached {
 		// The streams first, so that the front has all that was written when it hears that there is no more.
+		h.unfollow(c)
 		c.Peer.Close()
 		h.send(c, *v)
 	}
@@ -145,6 +182,7 @@ func (h *host) detach(c *client, v *verdict) {
 // drop forgets a client.
 func (h *host) drop(c *client) {
 	delete(h.clients, c.id)
+	h.unfollow(c)
 	c.Peer.Close()
 	c.err.Close()
 	closeAll([]int{c.conn, c.errFD})

@@ -52,9 +52,9 @@ type host struct {
 	signals           *proc.Signals
 	listener, gateway int
 	caught            []unix.Signal
-	// fds are what is waited for, and polled the clients of those behind streams.
-	fds    []unix.PollFd
-	polled []*client
+	// fds are what is waited for, one of them set: what is waited for of clients (epoll), as there may be many of them.
+	fds [streams]unix.PollFd
+	set int
 
 	mux     *mux.Mux
 	clients map[mux.Client]*client
@@ -153,6 +153,9 @@ func (h *host) prepare() error {
 	if h.signals, err = proc.Catch(signals); err != nil {
 		return err
 	}
+	if h.set, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("make a poll set: %w", err)
+	}
 	h.most = h.room()
 	h.lingerAt = time.Now().Add(max(h.o.Linger, firstWait))
 	h.tell()
@@ -169,7 +172,7 @@ func (h *host) room() int {
 	return max(most, 1)
 }
 
-// Where the descriptors are in what is polled, and in what is polled of each client.
+// Where the descriptors are in what is polled.
 const (
 	fromSignals = iota
 	fromListener
@@ -177,18 +180,31 @@ const (
 	fromServer
 	toServer
 	fromErrors
+	fromClients
 	streams
-
-	fromConn = iota - streams - 1
-	fromClient
-	toClient
-	ofClient
 )
 
 // step waits once, and acts on what has happened.
 func (h *host) step() {
 	h.wait(h.timeout())
 	h.act()
+}
+
+// wait waits until something has happened.
+func (h *host) wait(timeout time.Duration) {
+	poll := func(fd int, now bool) unix.PollFd {
+		if !now {
+			fd = -1
+		}
+		return unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	}
+	s := &h.server
+	// What clients send does not hold the server back: it may have to be read from before it reads.
+	hears := h.throttledUntil.IsZero() && s.replies <= pauseReading
+	h.fds = [streams]unix.PollFd{
+		poll(h.signals.FD(), true), poll(h.listener, !h.ending), poll(h.gateway, !h.ending), s.Hears(hears), s.Tells(), s.errs.Hears(true), poll(h.set, true),
+	}
+	proc.Poll(h.fds[:], timeout)
 }
 
 // act acts on what has happened.
@@ -209,40 +225,30 @@ func (h *host) act() {
 	if ready(fromErrors) {
 		h.hearErrors()
 	}
-	for i, c := range h.polled {
-		of := streams + i*ofClient
-		switch {
-		case h.clients[c.id] != c:
-		case ready(of+fromConn) && !c.attached:
+	if ready(fromClients) {
+		h.onClients()
+	}
+	now := time.Now()
+	h.onTime(now)
+	h.pass(now)
+}
+
+// onClients acts on what clients have done.
+func (h *host) onClients() {
+	var events [64]unix.EpollEvent
+	n, _ := unix.EpollWait(h.set, events[:], 0)
+	for _, e := range events[:max(n, 0)] {
+		c := h.clients[mux.Client(e.Pad)]
+		switch conn := e.Fd == ofConn; {
+		case c == nil:
+		case conn && !c.attached:
 			h.takeHello(c)
-		case ready(of + fromConn):
+		case conn:
 			h.leave(c)
-		case ready(of+fromClient) && h.hears(c):
+		case e.Fd == ofIn && h.hears(c):
 			h.hear(c)
 		}
 	}
-	h.onTime(time.Now())
-	h.pass(time.Now())
-}
-
-// wait waits until something has happened.
-func (h *host) wait(timeout time.Duration) {
-	poll := func(fd int, now bool) unix.PollFd {
-		if !now {
-			fd = -1
-		}
-		return unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	}
-	s := &h.server
-	// What clients send does not hold the server back: it may have to be read from before it reads.
-	hears := h.throttledUntil.IsZero() && s.replies <= pauseReading
-	h.fds = append(h.fds[:0], poll(h.signals.FD(), true), poll(h.listener, !h.ending), poll(h.gateway, !h.ending), s.Hears(hears), s.Tells(), s.errs.Hears(true))
-	h.polled = h.polled[:0]
-	for _, c := range h.clients {
-		h.polled = append(h.polled, c)
-		h.fds = append(h.fds, poll(c.conn, true), c.Hears(h.hears(c)), c.Tells())
-	}
-	proc.Poll(h.fds, timeout)
 }
 
 // pass writes what can be written now, and lets those clients go that are done.
@@ -261,6 +267,9 @@ func (h *host) pass(now time.Time) {
 	}
 	h.feed()
 	h.throttle(now)
+	for _, c := range h.clients {
+		h.follow(c)
+	}
 	if large && h.freeAt.IsZero() {
 		h.freeAt = now.Add(freePause)
 	}

@@ -44,6 +44,8 @@ func newHost(t *testing.T) *host {
 	if h.signals, err = proc.Catch(0); err != nil {
 		t.Fatal(err)
 	}
+	h.set = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
+	t.Cleanup(func() { _ = unix.Close(h.set) })
 	t.Cleanup(func() {
 		for _, c := range h.clients {
 			h.drop(c)
@@ -223,6 +225,7 @@ func TestInputClosedWhileHeldBack(t *testing.T) {
 			if c.ahead = 0; !byServer {
 				c.TakeOutbox()
 			}
+			h.pass(time.Now())
 			for h.turn(t) > 0 {
 			}
 			if h.clients[c.id] == c {
