@@ -15,9 +15,8 @@ import (
 type backend struct {
 	// pid is that of its anchor, 0 while there is none; code is the exit code of the last one.
 	pid, code int
-	// attached says that it is a host instead of a child. unread is then our read end of the pipe that the host reads.
-	attached bool
-	unread   int
+	// attached says that it is a host instead of a child, and seated that it has a place for us.
+	attached, seated bool
 	// word is what has become of a host, for the calls that it leaves open.
 	word string
 	// began is when it was started.
@@ -45,12 +44,11 @@ const (
 // there reports whether there is a backend.
 func (b *backend) there() bool { return b.pid > 0 || b.attached }
 
-// startBackend starts a backend between new pipes. It reports false if it is still looked for (attach).
+// startBackend starts a backend between new pipes. It reports false if a host has still to give us a place (attach).
 func (f *front) startBackend() (ready bool, err error) {
 	if f.o.Finder != nil {
-		ready, err = f.attach()
-		if err == nil || f.relay.Spoke() {
-			return ready, err
+		if err = f.attach(); err == nil || f.relay.Spoke() {
+			return false, err
 		}
 		f.goAlone(err)
 	}
@@ -133,7 +131,7 @@ func (f *front) onLoss() {
 // letGo leaves a host, which lives on for others.
 func (f *front) letGo() {
 	f.o.Finder.HangUp()
-	f.back.leave()
+	f.back.attached = false
 	f.onBackendEnd(0)
 }
 

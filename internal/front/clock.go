@@ -81,7 +81,7 @@ func (f *front) onTime(now time.Time) {
 		f.press()
 	}
 	if proc.IsDue(f.clock.attachAt, now) {
-		f.onAttachTime()
+		f.begin()
 	}
 	f.onChanges(now)
 	f.restartIfReady(now)

@@ -240,7 +240,6 @@ func (f *front) onSignal(sig syscall.Signal) {
 func (f *front) onClientClosed() {
 	f.closing = true
 	switch {
-	case !f.clock.attachAt.IsZero(): // For the next host.
 	case f.phase == awake, f.phase == trying:
 		f.end(session.CauseStdin)
 	case f.phase == asleep:

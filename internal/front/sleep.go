@@ -42,7 +42,6 @@ func (f *front) sleepIfIdle(now time.Time) {
 		return
 	}
 	may, why := f.relay.MaySleep()
-	may = may && f.back.hasRead()
 	if may && !f.o.Anyway {
 		why = f.work(now)
 	}

@@ -55,9 +55,14 @@ func (f *front) begin() {
 		f.pauses.why = err.Error()
 		f.step(onUnstarted)
 	case ready:
-		f.clock.wakeBy = time.Now().Add(f.o.WakeTimeout)
-		f.onRelay(f.relay.Restore())
+		f.greet()
 	}
+}
+
+// greet has a new server told what the last one knew.
+func (f *front) greet() {
+	f.clock.wakeBy = time.Now().Add(f.o.WakeTimeout)
+	f.onRelay(f.relay.Restore())
 }
 
 // resume: messages pass again.

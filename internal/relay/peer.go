@@ -14,8 +14,6 @@ type Peer struct {
 	In, Out Stream
 	// Ended says that In has reached its end, Broken that Out takes no more.
 	Ended, Broken bool
-	// Sent is how much was written to Out, in bytes.
-	Sent int64
 	// heard is what was read and not taken yet, from next on. The first scanned bytes of that have no end of line.
 	heard         []byte
 	next, scanned int
@@ -58,7 +56,7 @@ func (p *Peer) Connect(c *proc.Child) (closeTheirs func(), err error) {
 func (p *Peer) Close() {
 	p.In.Close()
 	p.Out.Close()
-	*p = Peer{In: closedStream(), Out: closedStream(), Ended: true, Sent: p.Sent}
+	*p = Peer{In: closedStream(), Out: closedStream(), Ended: true}
 }
 
 // Hears is what to wait for before Read; poll(2) ignores a negative descriptor.
@@ -152,7 +150,6 @@ func (p *Peer) Put(text []byte) {
 	if p.Waiting() == 0 && len(text) >= direct {
 		var n int
 		n, p.Broken = p.Out.Write(text)
-		p.Sent += int64(n)
 		text = text[n:]
 	}
 	p.outbox = append(p.outbox, text...)
@@ -170,7 +167,6 @@ func (p *Peer) Flush() (moved bool) {
 	for p.Waiting() > 0 && !p.Broken && p.Out.fd >= 0 {
 		var n int
 		n, p.Broken = p.Out.Write(p.outbox[p.written:])
-		p.Sent += int64(n)
 		p.written += n
 		moved = moved || n > 0
 		if p.Waiting() > 0 { // What it takes is taken.

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -9,21 +8,6 @@ import (
 	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/proc"
 )
-
-// Park keeps the conversation as it is, for a server that takes up where the last one stopped. unread is what that one has not
-// acted upon. What that one has written is passed on.
-func (r *Relay) Park(unread []byte) {
-	r.takeRest()
-	waits := slices.Concat(unread, r.server.TakeOutbox())
-	r.server.Close()
-	r.server.outbox, r.parked = waits, true
-}
-
-// Unpark goes on with the server that Connect has been called for.
-func (r *Relay) Unpark() {
-	r.parked = false
-	r.server.Flush()
-}
 
 // EndServer closes the server's standard input. From now on the client's messages stay in its stream.
 func (r *Relay) EndServer() {
@@ -37,7 +21,7 @@ func (r *Relay) EndServer() {
 func (r *Relay) Disconnect(why string) {
 	r.takeRest()
 	r.server.Close()
-	r.mode, r.parked = modeServerless, false
+	r.mode = modeServerless
 	r.deliver(r.mux.ServerGone(why))
 	r.client.Flush()
 }

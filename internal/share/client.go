@@ -28,7 +28,7 @@ type client struct {
 	// asleep says that its server is to be asleep from now on, as far as it goes.
 	asleep bool
 	// last is why it is to end at once; nil for no reason of ours.
-	last *verdict
+	last *Verdict
 }
 
 const (
@@ -98,7 +98,7 @@ func (h *host) takeHello(c *client) {
 		c.errFD = -1
 	}
 	if h.attached >= h.most || h.mux.Closed() {
-		h.send(c, verdict{Next: nextFull})
+		h.send(c, Verdict{Next: Full})
 		h.drop(c)
 		return
 	}
@@ -108,18 +108,19 @@ func (h *host) takeHello(c *client) {
 	c.attached = true
 	h.mux.Attach(c.id)
 	h.count(1)
+	h.send(c, Verdict{Next: Here})
 }
 
-func (h *host) send(c *client, v verdict) { _ = send(c.conn, v) }
+func (h *host) send(c *client, v Verdict) { _ = send(c.conn, v) }
 
 // hears reports whether more of a client is read now. What it leaves unread, its front waits for.
 func (h *host) hears(c *client) bool {
 	return h.parting == nil && c.Waiting() <= pauseReading && c.ahead <= mayBeAhead
 }
 
-// hear takes what a client has said.
-func (h *host) hear(c *client) {
-	c.Read()
+// hear takes what a client has said, and returns how many bytes there were.
+func (h *host) hear(c *client) int {
+	n := c.Read()
 	for line := c.Line(); line != nil; line = c.Line() {
 		h.deliver(h.mux.FromClient(c.id, line))
 	}
@@ -129,11 +130,12 @@ func (h *host) hear(c *client) {
 	case int64(c.Unfinished()) > h.longest:
 		h.refuse(c, fmt.Sprintf("a message of more than %d bytes", h.longest))
 	}
+	return n
 }
 
 // refuse has a client end with an error.
 func (h *host) refuse(c *client, why string) {
-	c.last = &verdict{Code: exitFailure, Why: why}
+	c.last = &Verdict{Code: exitFailure, Why: why}
 	c.Broken = true
 }
 
@@ -144,11 +146,11 @@ func (h *host) serve(c *client) {
 	case c.last != nil:
 		h.detach(c, c.last)
 	case c.Broken:
-		h.detach(c, &verdict{})
+		h.detach(c, &Verdict{})
 	case h.parting != nil && done:
 		h.detach(c, h.parting)
 	case c.Ended && done && h.mux.Open(c.id) == 0:
-		h.detach(c, &verdict{})
+		h.detach(c, &Verdict{})
 	}
 }
 
@@ -157,12 +159,14 @@ func (h *host) leave(c *client) {
 	var f farewell
 	fds, err := receive(c.conn, &f)
 	closeAll(fds)
-	c.asleep = err == nil && f.Asleep
+	if c.asleep = err == nil && f.Asleep; c.asleep { // What it has said last is for the server.
+		c.Drain(func() int { return h.hear(c) })
+	}
 	h.detach(c, nil)
 }
 
 // detach lets a session go, with a last word if its front is there to hear it.
-func (h *host) detach(c *client, v *verdict) {
+func (h *host) detach(c *client, v *Verdict) {
 	if !c.asleep {
 		h.leftAt = time.Now()
 	}

@@ -66,7 +66,7 @@ type host struct {
 
 	server server
 	// parting is what the clients are told once they have all that the server has written: it has ended. It is nil before.
-	parting *verdict
+	parting *Verdict
 	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
 	throttledUntil time.Time
 	// leftAt is when the last client left that did not fall asleep: that one was idle for long enough. lingerAt is when the server
@@ -217,7 +217,7 @@ func (h *host) act() {
 		h.accept()
 	}
 	if ready(fromGateway) {
-		h.finish(verdict{}, false)
+		h.finish(Verdict{}, false)
 	}
 	if ready(fromServer) && !h.server.Ended {
 		h.hearServer()
@@ -302,7 +302,7 @@ func (h *host) onSignals() {
 		case proc.RestartNow:
 			h.restartBy = time.Now()
 		default:
-			h.finish(verdict{Why: "the shared server was stopped"}, false)
+			h.finish(Verdict{Why: "the shared server was stopped"}, false)
 		}
 	}
 }
@@ -321,13 +321,13 @@ func (h *host) onTime(now time.Time) {
 		}
 	}
 	if proc.IsDue(h.lingerAt, now) {
-		h.finish(verdict{}, true)
+		h.finish(Verdict{}, true)
 	}
 	if proc.IsDue(h.endBy, now) {
 		h.giveUp()
 	}
 	if h.gateway < 0 && !h.o.Gateway.Zero() && h.reader.Life(h.o.Gateway) == proc.Dead {
-		h.finish(verdict{}, false)
+		h.finish(Verdict{}, false)
 	}
 }
 
@@ -418,7 +418,7 @@ func (h *host) throttle(now time.Time) {
 
 // finish ends the host: no session finds it any more, those that it has are notified, and the server is ended. If
 // polite, that only closes the server's standard input; the server's session does the rest.
-func (h *host) finish(v verdict, polite bool) {
+func (h *host) finish(v Verdict, polite bool) {
 	if h.ending {
 		return
 	}
@@ -449,7 +449,7 @@ func (h *host) withdraw() {
 
 // part ends a host whose server has ended. The next host of the place may begin at once. The clients that do not read get the
 // time of --eof-grace for what is queued for them.
-func (h *host) part(v verdict) {
+func (h *host) part(v Verdict) {
 	h.withdraw()
 	h.release()
 	h.parting, h.endBy = &v, time.Now().Add(h.o.EOFGrace)

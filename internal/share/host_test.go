@@ -122,10 +122,10 @@ func TestPart(t *testing.T) {
 		h.server.spoke = true
 		h.onServerEnd(7)
 		h.pass(time.Now())
-		if n, ok := told[idle].Hear(); !ok || !n.Ended || n.Code != 7 || !strings.Contains(n.Why, "exit code 7") {
+		if n, ok := told[idle].Hear(); !ok || n.Next != Anew || n.Code != 7 || !strings.Contains(n.Why, "exit code 7") {
 			t.Errorf("the idle one hears %+v, %t", n, ok)
 		}
-		if n, ok := told[silent].Hear(); !ok || !n.Lost {
+		if n, ok := told[silent].Hear(); !ok || n.Next != Lost {
 			t.Errorf("one that has not been heard hears %+v, %t", n, ok)
 		}
 		if n, ok := told[busy].Hear(); ok || h.done {
@@ -145,7 +145,7 @@ func TestPart(t *testing.T) {
 		if !reads {
 			h.onTime(h.endBy)
 		}
-		if n, ok := told[busy].Hear(); !ok || !n.Ended || !h.done {
+		if n, ok := told[busy].Hear(); !ok || n.Next != Anew || !h.done {
 			t.Errorf("reads %t: the busy one hears %+v, %t; done %t", reads, n, ok, h.done)
 		}
 	}

@@ -109,3 +109,24 @@ func TestLastLineWithoutEnd(t *testing.T) {
 		}
 	}
 }
+
+// What a session says last before it falls asleep reaches the server. Seen to be lost where the host has not read it by then.
+func TestLastLineBeforeSleep(t *testing.T) {
+	h := newHost(t)
+	stdin, _ := pipeServer(t, h)
+	theirs, ours, _ := inputs["pipe"](t)
+	c := connectInput(t, h, ours)
+	h.takeHello(c)
+	must(t)(unix.Write(theirs, []byte(lastLine)))
+	f, peer := finderBefore(t)
+	closeAll([]int{c.conn})
+	c.conn = peer
+	f.Sleep()
+	h.leave(c)
+	c.conn = -1
+	h.pass(time.Now())
+	got := make([]byte, 1<<10)
+	if n := must(t)(unix.Read(stdin, got)); string(got[:n]) != lastLine {
+		t.Errorf("the server got %q", got[:n])
+	}
+}

@@ -48,7 +48,7 @@ func (s *server) forget() {
 // begin starts the server, for the first client.
 func (h *host) begin() {
 	if err := h.startServer(); err != nil {
-		h.part(verdict{Next: nextAnew, Code: exitFailure, Why: fmt.Sprintf("the server cannot be started: %v", err)})
+		h.part(Verdict{Next: Anew, Code: exitFailure, Why: fmt.Sprintf("the server cannot be started: %v", err)})
 	}
 }
 
@@ -229,7 +229,7 @@ func (h *host) onServerEnd(code int) {
 	s.Drain(h.hearServer)
 	h.lastLine()
 	s.errs.Drain(h.hearErrors)
-	v := verdict{Next: nextAnew, Code: code, Why: s.why}
+	v := Verdict{Next: Anew, Code: code, Why: s.why}
 	switch said := s.last.Said(); {
 	case v.Why != "":
 	case s.spoke:

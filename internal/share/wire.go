@@ -25,21 +25,24 @@ type farewell struct {
 	Asleep bool `json:"asleep"`
 }
 
-// verdict is the only message of a host to a front: its session is refused, or over, or needs another host.
-type verdict struct {
-	Next next   `json:"next,omitempty"`
+// Verdict is a message of a host to a front: its session has a place, or is refused, or over, or needs another host.
+type Verdict struct {
+	Next Next   `json:"next,omitempty"`
 	Why  string `json:"why,omitempty"`
 	// Code is the exit code of a session that is over, or of the server that has ended.
 	Code int `json:"code"`
 }
 
-// next says where a session goes on.
-type next string
+// Next says where a session goes on.
+type Next string
 
+// The places where a session goes on. All but Here are the end of the connection.
 const (
-	nextOver next = ""     // nowhere
-	nextFull next = "full" // at the host of the next slot
-	nextAnew next = "anew" // with the next server: this one has ended
+	Nowhere Next = ""     // it is over
+	Here    Next = "here" // at this host, from now on
+	Full    Next = "full" // at the host of the next slot
+	Anew    Next = "anew" // with the next server: this one has ended
+	Lost    Next = "lost" // no host says so: it was killed, or has ended without a word
 )
 
 // The descriptors of a hello, in order.
