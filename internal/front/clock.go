@@ -31,14 +31,12 @@ type clock struct {
 	// leaveAt is when to leave the session to the waiter, and idle says that it was set since the server fell asleep.
 	leaveAt time.Time
 	idle    bool
-	// rewriteAt is when to write the record again that could not be written.
-	rewriteAt time.Time
 }
 
 // due is when there is something to do without any input; zero when never.
 func (f *front) due() time.Time {
 	c := &f.clock
-	due := proc.Earliest(f.relay.ShrinkAt(), f.back.pressAt, c.rewriteAt, c.attachAt, c.lostAt, f.changes.settleAt)
+	due := proc.Earliest(f.relay.ShrinkAt(), f.back.pressAt, c.attachAt, c.lostAt, f.changes.settleAt)
 	switch f.phase {
 	case awake, trying:
 		return proc.Earliest(due, c.lookAt, f.restart.by)
@@ -69,9 +67,6 @@ func (f *front) onTime(now time.Time) {
 	if proc.IsDue(f.relay.ShrinkAt(), now) {
 		f.relay.Shrink()
 		debug.FreeOSMemory()
-	}
-	if proc.IsDue(f.clock.rewriteAt, now) {
-		f.writeRecord()
 	}
 	if proc.IsDue(f.clock.lostAt, now) {
 		f.clock.lostAt = time.Time{}

@@ -444,21 +444,20 @@ func (f *front) flush() {
 	if !listens(f.cause) {
 		return
 	}
-	var owed relay.Unanswered
+	owed := ""
 	switch f.cause {
 	case session.CauseServer:
-		owed.Answer = f.lastWord()
+		owed = f.lastWord()
 	case session.CauseStdin:
 		if f.relay.Unproven() {
-			owed.Answer = "mcp-tether: the server could not be woken: " + f.mute()
+			owed = "mcp-tether: the server could not be woken: " + f.mute()
 		}
 	case session.CauseChanged:
-		owed.Answer = "mcp-tether: the server could not be woken: " + f.pauses.why
+		owed = "mcp-tether: the server could not be woken: " + f.pauses.why
 	case session.CauseTooLong:
-		// The end of a message that is too long was not seen, so its id may not be known.
-		owed = relay.Unanswered{Answer: "mcp-tether: " + f.pauses.why, Unread: true}
+		owed = "mcp-tether: " + f.pauses.why
 	}
-	if !f.relay.Flush(owed, clientPatience) {
+	if !f.relay.Flush(owed, f.cause == session.CauseTooLong, clientPatience) {
 		f.log.Warn().Msg("the client did not read the last of the server's output")
 	}
 }

@@ -88,7 +88,7 @@ func TestRestoreFindsAnotherServer(t *testing.T) {
 		}
 		s.relay.Finish()
 		s.endServer()
-		if !s.relay.Flush(Unanswered{Answer: "no server"}, 0) {
+		if !s.relay.Flush("no server", false, 0) {
 			t.Error("the client has not got everything")
 		}
 		s.reads(s.fromRelay, refusal("7"))

@@ -118,21 +118,13 @@ func (r *Relay) Finish() {
 	r.endStdin()
 }
 
-// Unanswered says what becomes of the requests without an answer when a session ends.
-type Unanswered struct {
-	// Answer is the error for each request without an answer; "" where they get none.
-	Answer string
-	// Unread says that a message was too long to be read to its end, so its id may not be known. The client then gets an
-	// error with id null as well.
-	Unread bool
-}
-
-// Flush passes on the server's last output, and then answers the open requests. It waits for a client that does not read for so
+// Flush passes on the server's last output, and then answers the open requests with an error, unless that is "". With
+// unread a message was too long to be read to its end, so its id may not be known: one more error has id null. Flush waits for a client that does not read for so
 // long, and reports whether the client has taken everything. A client that is gone gets nothing.
-func (r *Relay) Flush(open Unanswered, patience time.Duration) bool {
+func (r *Relay) Flush(answer string, unread bool, patience time.Duration) bool {
 	defer r.flushStderr()
 	r.final = true
-	if open.Answer == "" && r.mode == modePassing || r.raw { // What the server has begun is the last that there is.
+	if answer == "" && r.mode == modePassing || r.raw { // What the server has begun is the last that there is.
 		r.server.Drain(r.hearServer)
 		if rest := r.server.TakeRest(); r.errs.guards && !r.raw && len(rest) > 0 && mcp.IsStray(rest) {
 			r.errs.stray(rest)
@@ -142,12 +134,12 @@ func (r *Relay) Flush(open Unanswered, patience time.Duration) bool {
 	} else {
 		r.takeRest()
 	}
-	if open.Answer != "" {
-		r.deliver(r.mux.ServerGone(open.Answer))
-		_ = r.Refuse(open.Answer)
+	if answer != "" {
+		r.deliver(r.mux.ServerGone(answer))
+		_ = r.Refuse(answer)
 	}
-	if open.Unread {
-		r.client.Put(mcp.ErrorReply(mcp.IDNull, open.Answer))
+	if unread {
+		r.client.Put(mcp.ErrorReply(mcp.IDNull, answer))
 	}
 	for limit := time.Now().Add(patience); !r.client.Broken && r.client.Waiting() > 0; {
 		fds := []unix.PollFd{r.client.Tells()}
