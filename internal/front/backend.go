@@ -41,7 +41,6 @@ const (
 	pressures = 1 + iota // how many
 )
 
-// there reports whether there is a backend.
 func (b *backend) there() bool { return b.pid > 0 || b.attached }
 
 // startBackend starts a backend between new pipes. It reports false if a host has still to give us a place (attach).
@@ -55,7 +54,6 @@ func (f *front) startBackend() (ready bool, err error) {
 	return true, f.startSession()
 }
 
-// startSession starts a session of our own as the backend.
 func (f *front) startSession() error {
 	behind := f.record.ID
 	if f.unended {
@@ -135,7 +133,6 @@ func (f *front) letGo() {
 	f.onBackendEnd(0)
 }
 
-// ask asks the backend to end at once.
 func (f *front) ask(sig unix.Signal) {
 	if f.back.pid == 0 {
 		return
@@ -147,7 +144,6 @@ func (f *front) ask(sig unix.Signal) {
 	f.expectEnd()
 }
 
-// expectEnd starts the clock of a backend that is to end.
 func (f *front) expectEnd() {
 	if f.back.pressAt.IsZero() {
 		f.back.pressAt = time.Now().Add(f.o.EndLimit)

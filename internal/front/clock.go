@@ -62,7 +62,6 @@ func (f *front) timeout(now time.Time) time.Duration {
 	return wait
 }
 
-// onTime acts on what is due.
 func (f *front) onTime(now time.Time) {
 	if proc.IsDue(f.relay.ShrinkAt(), now) {
 		f.relay.Shrink()

@@ -109,7 +109,6 @@ func Run(o Options) (int, error) {
 	return code, nil
 }
 
-// beginSession begins a session.
 func (f *front) beginSession() error {
 	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
 		return fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
@@ -147,7 +146,6 @@ func (f *front) listen() error {
 	return err
 }
 
-// prepareRelay has the relay read what the options say.
 func (f *front) prepareRelay() error {
 	proc.StartThreads(reserveThreads)
 	f.relay.Met = f.onMet
@@ -169,7 +167,6 @@ func (f *front) startFirst() error {
 	return nil
 }
 
-// pollOnce waits once, and acts on what has happened.
 func (f *front) pollOnce() {
 	before := f.state()
 	ready := f.relay.Polls()
@@ -193,7 +190,6 @@ func (f *front) pollOnce() {
 	f.leaveIfIdle(slices.ContainsFunc(fds, func(p unix.PollFd) bool { return p.Revents != 0 }))
 }
 
-// onWatched acts on signals, and on the ends of the client's streams and of the owners.
 func (f *front) onWatched(fds []unix.PollFd) {
 	for _, c := range f.watch.signals() {
 		f.onSignal(c)
@@ -265,7 +261,6 @@ func (f *front) end(why session.Cause) {
 	}
 }
 
-// step gives an event to the phase table, and carries out the action.
 func (f *front) step(ev event) {
 	switch f.phase.step(ev) {
 	case letFall:
@@ -301,7 +296,6 @@ func (f *front) letFall() {
 	}
 }
 
-// fallen goes on once such a backend has ended.
 func (f *front) fallen() {
 	switch f.fall {
 	case nap:
@@ -315,7 +309,6 @@ func (f *front) fallen() {
 	}
 }
 
-// onRelay acts on what the relay has found.
 func (f *front) onRelay(events []relay.Event) {
 	for _, e := range events {
 		switch e.Kind {
@@ -373,7 +366,6 @@ func (f *front) onServerClosed() {
 	f.back.pressAt = proc.Earliest(f.back.pressAt, time.Now().Add(closedPause))
 }
 
-// onRefused acts on what the relay does not pass on.
 func (f *front) onRefused(e relay.Event) {
 	switch e.Kind {
 	case relay.Changed:

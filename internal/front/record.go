@@ -32,7 +32,6 @@ func (f *front) openRecord() {
 	f.writeRecord()
 }
 
-// state is what the record says of the session.
 func (f *front) state() string {
 	switch {
 	case f.cause != session.NoCause:

@@ -54,7 +54,6 @@ func (f *front) goAlone(why error) {
 	f.openRecord()
 }
 
-// hostFD is the connection to the host, -1 without one.
 func (f *front) hostFD() int {
 	if f.o.Finder == nil {
 		return -1
@@ -62,7 +61,6 @@ func (f *front) hostFD() int {
 	return f.o.Finder.Conn()
 }
 
-// onHost acts on what the host says.
 func (f *front) onHost() {
 	news, ok := f.o.Finder.Hear()
 	if !ok {

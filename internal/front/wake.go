@@ -34,7 +34,6 @@ func (f *front) patience() patience {
 	return patience{time.Minute, time.Second, 30 * time.Second}
 }
 
-// backOff doubles a pause, and returns its end.
 func (p patience) backOff(pause *time.Duration, now time.Time) time.Time {
 	*pause = min(max(2**pause, p.first), p.last)
 	return now.Add(*pause)
@@ -65,7 +64,6 @@ func (f *front) greet() {
 	f.onRelay(f.relay.Restore())
 }
 
-// resume: messages pass again.
 func (f *front) resume() {
 	now := time.Now()
 	f.clock.retryAt, f.clock.lookAt = time.Time{}, f.settled(now)

@@ -58,7 +58,6 @@ func (f *front) root() int {
 	return host.PID
 }
 
-// tree lists what is below the front, or below the host of a shared server.
 func (f *front) tree() (t tree, err error) {
 	t.root = f.root()
 	own, _ := proc.Readlink(proc.SelfExe)

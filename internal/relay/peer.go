@@ -192,7 +192,6 @@ func (p *Peer) Shrink() {
 	}
 }
 
-// readable is the number of bytes that can be read now.
 func readable(fd int) int {
 	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
 	if err != nil {

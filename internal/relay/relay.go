@@ -179,7 +179,6 @@ func (r *Relay) hearClient() {
 	r.bound(&r.client)
 }
 
-// fromClient takes a line of the client.
 func (r *Relay) fromClient(line []byte) {
 	if !r.fits(len(line)) {
 		return
@@ -209,7 +208,6 @@ func (r *Relay) hearServer() (n int) {
 	return n
 }
 
-// fromServer takes a line of the server.
 func (r *Relay) fromServer(line []byte) {
 	switch {
 	case !r.fits(len(line)):
@@ -256,7 +254,6 @@ func (r *Relay) bound(p *Peer) {
 	}
 }
 
-// deliver has lines written.
 func (r *Relay) deliver(outs []mux.Out) {
 	for _, o := range outs {
 		if o.To == mux.Server {
@@ -305,7 +302,6 @@ func (r *Relay) Shrink() {
 	r.server.Shrink()
 }
 
-// events returns the events since the last call.
 func (r *Relay) events() []Event {
 	happened := r.happened
 	r.happened = nil

@@ -52,7 +52,6 @@ func (r *Relay) Restore() []Event {
 	return r.events()
 }
 
-// lookAtRestore reports how far the new server is.
 func (r *Relay) lookAtRestore() {
 	why, changed := r.mux.Failed()
 	switch {

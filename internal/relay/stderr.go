@@ -70,7 +70,6 @@ func ErrorEnd(fd int) Stream {
 	return s
 }
 
-// copy copies what is there once.
 func (e *stderr) copy() {
 	e.Read()
 	text := e.TakeRest()
@@ -94,7 +93,6 @@ func (r *Relay) copyStderr(ready Polled) {
 // stderrTime bounds the wait for a client to take the last of standard error: it holds up the end of the session.
 const stderrTime = 250 * time.Millisecond
 
-// flushStderr passes on the last of standard error.
 func (r *Relay) flushStderr() {
 	e := &r.errs
 	e.stray(nil)

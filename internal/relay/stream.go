@@ -20,7 +20,6 @@ type Stream struct {
 	pipe   bool
 }
 
-// closedStream is no stream.
 func closedStream() Stream { return Stream{fd: -1} }
 
 // ReadEnd is a descriptor of the caller's to read from. A read after poll(2) has reported input does not block, because

@@ -78,7 +78,6 @@ func (h *host) wants(c *client, fds [ofClient]unix.PollFd) {
 	}
 }
 
-// takeHello takes the hello of a session.
 func (h *host) takeHello(c *client) {
 	fds, err := receive(c.conn, &c.hello)
 	switch {
@@ -133,7 +132,6 @@ func (h *host) hear(c *client) int {
 	return n
 }
 
-// refuse has a client end with an error.
 func (h *host) refuse(c *client, why string) {
 	c.last = &Verdict{Code: exitFailure, Why: why}
 	c.Broken = true
@@ -183,7 +181,6 @@ func (h *host) detach(c *client, v *Verdict) {
 	}
 }
 
-// drop forgets a client.
 func (h *host) drop(c *client) {
 	delete(h.clients, c.id)
 	h.unfollow(c)

@@ -127,7 +127,6 @@ func (f *Finder) watch() error {
 // Owners are the parent and, if that is a launcher, the gateway behind it.
 func (f *Finder) Owners() []proc.Owner { return f.owners }
 
-// placeKey is the key with its slot.
 func (f *Finder) placeKey() string {
 	if f.slot > 1 {
 		return fmt.Sprintf("%s-%d", f.key, f.slot)
@@ -135,7 +134,6 @@ func (f *Finder) placeKey() string {
 	return f.key
 }
 
-// place is where the host of the slot is.
 func (f *Finder) place() session.Place { return f.dir.Place(f.placeKey()) }
 
 // RetryPause is how long to wait before Find looks again for a host that begins or ends.

@@ -162,7 +162,6 @@ func (h *host) prepare() error {
 	return nil
 }
 
-// room is how many clients there may be.
 func (h *host) room() int {
 	var limit unix.Rlimit
 	most := 100
@@ -184,7 +183,6 @@ const (
 	streams
 )
 
-// step waits once, and acts on what has happened.
 func (h *host) step() {
 	h.wait(h.timeout())
 	h.act()
@@ -207,7 +205,6 @@ func (h *host) wait(timeout time.Duration) {
 	proc.Poll(h.fds[:], timeout)
 }
 
-// act acts on what has happened.
 func (h *host) act() {
 	ready := func(i int) bool { return h.fds[i].Revents != 0 }
 	if ready(fromSignals) {
@@ -233,7 +230,6 @@ func (h *host) act() {
 	h.pass(now)
 }
 
-// onClients acts on what clients have done.
 func (h *host) onClients() {
 	var events [64]unix.EpollEvent
 	n, _ := unix.EpollWait(h.set, events[:], 0)
@@ -341,7 +337,6 @@ func (h *host) giveUp() {
 	}
 }
 
-// accept takes the connections that wait.
 func (h *host) accept() {
 	for !h.ending {
 		fd, _, err := unix.Accept4(h.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
@@ -364,7 +359,6 @@ func (h *host) accept() {
 	}
 }
 
-// deliver queues what is to be written.
 func (h *host) deliver(outs []mux.Out) {
 	for _, o := range outs {
 		if o.To == mux.Server {
@@ -384,7 +378,6 @@ func (h *host) deliver(outs []mux.Out) {
 	clear(outs) // Otherwise a long line would live until the next one.
 }
 
-// doesNotRead is why such a client ends.
 func doesNotRead(c *client) string {
 	return fmt.Sprintf("this session does not read: %d bytes were waiting for it", c.Waiting())
 }
@@ -465,7 +458,6 @@ func (h *host) part(v Verdict) {
 // leaves pages behind that the runtime does not give back.
 const freePause = time.Second
 
-// freeMemory gives it back.
 func (h *host) freeMemory() {
 	h.freeAt = time.Time{}
 	for _, c := range h.clients {
@@ -475,7 +467,6 @@ func (h *host) freeMemory() {
 	debug.FreeOSMemory()
 }
 
-// count follows the number of clients.
 func (h *host) count(by int) {
 	h.attached += by
 	h.lingerAt = time.Time{}

@@ -38,14 +38,12 @@ type turn struct {
 	lines []mux.Out
 }
 
-// forget sets the state without a server.
 func (s *server) forget() {
 	s.Peer.Close()
 	s.errs.Close()
 	*s = server{Peer: s.Peer, errs: s.errs}
 }
 
-// begin starts the server, for the first client.
 func (h *host) begin() {
 	if err := h.startServer(); err != nil {
 		h.part(Verdict{Next: Anew, Code: exitFailure, Why: fmt.Sprintf("the server cannot be started: %v", err)})
@@ -77,7 +75,6 @@ func (h *host) startServer() error {
 // writtenAhead is how many bytes are given to the server at once, and how many it is offered that it has not read.
 const writtenAhead = 8 << 10
 
-// put queues a line for the server.
 func (h *host) put(o mux.Out) {
 	s := &h.server
 	if s.pid != 0 && s.Out.FD() < 0 {
@@ -123,7 +120,6 @@ func (s *server) next() (o mux.Out) {
 	return o
 }
 
-// feed writes to the server what can be written now.
 func (h *host) feed() {
 	s := &h.server
 	if s.pid == 0 {
@@ -178,7 +174,6 @@ func (h *host) lastLine() {
 	}
 }
 
-// fromServer takes a line of the server.
 func (h *host) fromServer(line []byte) {
 	h.server.spoke = true
 	if h.o.Guard && mcp.IsStray(line) {
@@ -222,7 +217,6 @@ func (h *host) tellFirst(text []byte) {
 	}
 }
 
-// onServerEnd handles the end of the server's session.
 func (h *host) onServerEnd(code int) {
 	s := &h.server
 	s.pid = 0 // It is reaped, and another process may have its pid.

@@ -58,7 +58,6 @@ const maxMessage = 64 << 10
 
 var errPeer = errors.New("the other side of the socket is not this user's")
 
-// samePeer checks that a socket leads to a process of this user.
 func samePeer(fd int) error {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
