@@ -113,7 +113,7 @@ func TestGuardLastLine(t *testing.T) {
 			s.tells(s.write(s.serverOut, text))
 			s.endServer()
 			s.tells(s.settle(), Event{Kind: ServerClosed})
-			if !s.relay.Flush(Unanswered{Answer: more}, testkit.Patience) {
+			if !s.relay.Flush(more, false, testkit.Patience) {
 				t.Error("not flushed")
 			}
 			got, strayed := s.read(s.fromRelay), s.read(errs)
@@ -180,7 +180,7 @@ func TestGuardBroken(t *testing.T) {
 		s.tells(s.write(s.serverOut, "noise\n"+listed))
 		s.reads(s.fromRelay, listed)
 	}
-	if !s.relay.Flush(Unanswered{}, testkit.Patience) {
+	if !s.relay.Flush("", false, testkit.Patience) {
 		t.Error("not flushed")
 	}
 }
