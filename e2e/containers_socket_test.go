@@ -2,12 +2,8 @@ package e2e
 
 import (
 	"errors"
-	"fmt"
 	"net"
-	"path/filepath"
 	"testing"
-
-	"mcp-tether/e2e/testkit"
 )
 
 // What the socket between a session and its engine costs sessions that have no use for it.
@@ -41,27 +37,4 @@ func TestIdleEngineIsNotDialled(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Supervisors with and without an engine in sight are the same to the kernel, but for one socket.
-func TestEngineInSightCostsOneSocket(t *testing.T) {
-	t.Parallel()
-	_, host := listenUnix(t)
-	start := func(flag string) *session {
-		s := startGateway(t).newSession()
-		s.Spawn(setup{Flags: polite(flag), Env: []string{"DOCKER_HOST=" + host}}, node(s.Dir, "serve")...)
-		s.WaitReady()
-		return s
-	}
-	count := func(s *session) (processes, files int) {
-		open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.Supervisor()))
-		return len(s.Members()), len(open)
-	}
-	off, on := start("--containers=off"), start("--containers=auto")
-	// A supervisor that looks at something has it open for a moment.
-	testkit.Until(t, "as many processes, and one more descriptor", func() bool {
-		offProcesses, offFiles := count(off)
-		onProcesses, onFiles := count(on)
-		return onProcesses == offProcesses && onFiles == offFiles+1
-	})
 }

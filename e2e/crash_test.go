@@ -94,6 +94,23 @@ func TestCrashThatCannotBeMended(t *testing.T) {
 	testkit.Until(t, "logged", func() bool { return len(s.Events("the server cannot be restarted")) == 1 })
 }
 
+// The next server does not start beside what is left of one whose anchor was killed: that may hold its port or files. Seen to start
+// beside it where the session behind the front does not look for the one before it.
+func TestCrashWaitsForWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	s := greeted(t, setup{Flags: polite("--on-crash=restart", "--term-grace=4s", "--eof-grace=4s")}, "serve", "ignore-term")
+	first := s.lastServer()
+	_ = syscall.Kill(s.Behind().Anchor.PID, syscall.SIGKILL)
+	for s.lastServer() == first || s.parse(s.Ask(toolCall(9, "echo", "hello"))).Error != nil {
+		s.Ask(toolCall(8, "echo", "hello"))
+		pause(50 * time.Millisecond)
+	}
+	if len(s.Events("server and all that it started ended")) == 0 {
+		t.Error("it serves beside what the one before it has left")
+	}
+	s.farewell()
+}
+
 // When the anchor of the server is killed with calls under way, each is answered once: by the server, or with an error, and never by
 // both. Seen to fail where what the lost server still writes is passed on behind the errors.
 func TestCrashAnswersOnce(t *testing.T) {

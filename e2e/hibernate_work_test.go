@@ -3,15 +3,9 @@ package e2e
 import (
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
-	"mcp-tether/e2e/stage"
 	"mcp-tether/e2e/testkit"
 )
 
@@ -152,24 +146,4 @@ func TestHibernateNeverWithHiddenProcess(t *testing.T) {
 			s.EndAll()
 		})
 	}
-}
-
-// A process that was put into the cgroup of the session would be ended with it.
-func TestHibernateNeverWithStray(t *testing.T) {
-	testkit.Long(t)
-	t.Parallel()
-	s := greeted(t, setup{Flags: sleepy()}, "serve", "daemon")
-	s.hold(1)
-	before, leaf := s.sleeper(), stage.CgroupLeaf(s.Behind().ID)
-	testkit.Lacks(t, testkit.Cgroup, leaf == "", "a cgroup v2 leaf")
-	stray := exec.Command("sleep", "1000")
-	s.ok(stray.Start())
-	end := sync.OnceFunc(func() { _ = stray.Process.Kill(); _ = stray.Wait() })
-	defer end()
-	s.ok(os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte(strconv.Itoa(stray.Process.Pid)), 0))
-	s.Write(fmt.Sprintf(cancelRequest, 1) + "\n")
-	s.keptAwake("is in its cgroup")
-	end()
-	s.asleep(before.Sleeps + 1)
-	s.farewell()
 }

@@ -12,19 +12,11 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// Bounds of what engines are asked.
-const (
-	// engineTimeout is how long an engine has to answer.
-	engineTimeout = 3 * time.Second
-	// maxEngines bounds how many are asked: other users' records may name any number.
-	maxEngines = 16
-)
-
 // Why an engine was not asked.
 var (
 	errNoAnswer = errors.New("it did not answer in time")
 	errNotAsked = errors.New("not looked at (--containers off)")
-	errTooMany  = errors.New("not looked at: too many engines")
+	errTooMany  = errors.New("not looked at: too many engines (for this one alone: --engine URL)")
 )
 
 // engineListing asks engines for their containers while the rest of the machine is read.
@@ -51,7 +43,7 @@ func newEngineListing(h *machine, reach Reach) *engineListing {
 		ok  bool
 		err error
 	)
-	if !proc.InTime(fileTimeout, func() { at, ok, err = engine.Resolve(reach.Engine, os.Getenv) }) {
+	if !proc.InTime(proc.FilesTime, func() { at, ok, err = engine.Resolve(reach.Engine, os.Getenv) }) {
 		l.err = fmt.Errorf("containers are not looked at: the settings of docker: %w", errNoAnswer)
 		return l
 	}
@@ -78,7 +70,7 @@ func (l *engineListing) add(at engine.Endpoint) *knownEngine {
 	case l.reach.None:
 		e.Err = errNotAsked
 		return e
-	case len(l.h.Engines) > maxEngines:
+	case len(l.h.Engines) > proc.MaxEngines:
 		e.Err = errTooMany
 		return e
 	}
@@ -90,7 +82,7 @@ func (l *engineListing) add(at engine.Endpoint) *knownEngine {
 // listInTime is list, for an engine whose socket may be on a file system that does not answer.
 func (e *knownEngine) listInTime(ctx context.Context) {
 	asked := knownEngine{Client: e.Client}
-	if proc.InTime(engineTimeout+time.Second, func() { asked.list(ctx) }) {
+	if proc.InTime(proc.EngineTime+time.Second, func() { asked.list(ctx) }) {
 		e.Have, e.Err = asked.Have, asked.Err
 		return
 	}
@@ -99,7 +91,7 @@ func (e *knownEngine) listInTime(ctx context.Context) {
 
 // list reads what the engine has of sessions.
 func (e *knownEngine) list(parent context.Context) {
-	ctx, cancel := context.WithTimeout(parent, engineTimeout)
+	ctx, cancel := context.WithTimeout(parent, proc.EngineTime)
 	defer cancel()
 	e.Have, e.Err = e.Client.Labelled(ctx, "")
 }

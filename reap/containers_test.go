@@ -461,7 +461,7 @@ func TestEnginesAreAskedOnce(t *testing.T) {
 // Records may name any number of engines.
 func TestManyEngines(t *testing.T) {
 	var many []*storedSession
-	for n := range 2 * maxEngines {
+	for n := range 2 * proc.MaxEngines {
 		many = append(many, deadSession(t, fmt.Sprintf("unix:///nowhere/%d.sock", n), true))
 	}
 	h, _ := scanned(t, Reach{Recorded: true}, many...)
@@ -471,7 +471,7 @@ func TestManyEngines(t *testing.T) {
 			asked++
 		}
 	}
-	if asked != maxEngines {
+	if asked != proc.MaxEngines {
 		t.Errorf("%d engines were asked", asked)
 	}
 }

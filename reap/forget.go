@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNoRecord says that the user has no record of a session.
-var ErrNoRecord = errors.New("no such record")
+var ErrNoRecord = errors.New("no such record (mcp-tether reap shows what is left)")
 
 // Forget removes what the user has on disk of a dead session, whatever may be left of it elsewhere. A session whose
 // supervisor lives is an error that wraps session.ErrHeld. runtime is $XDG_RUNTIME_DIR.

@@ -117,9 +117,6 @@ func (h *machine) ask(r *proc.Reader) {
 	}
 }
 
-// maxNamed bounds how many of the processes that keep their readers waiting are named.
-const maxNamed = 20
-
 // noteStuck reports the user's processes of which nothing is known.
 func (h *machine) noteStuck() {
 	more := 0
@@ -127,7 +124,7 @@ func (h *machine) noteStuck() {
 		p := &h.Procs[i]
 		switch {
 		case !p.Stuck || p.UID != h.UID:
-		case len(h.Unknown) < maxNamed:
+		case len(h.Unknown) < proc.MaxNamed:
 			h.Unknown = append(h.Unknown, p.stuck())
 		default:
 			more++
@@ -145,13 +142,14 @@ func (h *machine) readSessions(xdgRuntime string) {
 		unread []string
 		all    bool
 	)
-	if proc.InTime(fileTimeout, func() { found, unread, all = sessions(h, xdgRuntime) }) {
+	if proc.InTime(proc.FilesTime, func() { found, unread, all = sessions(h, xdgRuntime) }) {
 		h.Sessions, h.Unknown, h.Blind = found, append(h.Unknown, unread...), !all
 	} else {
 		h.Blind = true
+		h.Unknown = append(h.Unknown, "the directories of the records do not answer: look at their file systems (XDG_RUNTIME_DIR names one)")
 	}
 	if h.Blind {
-		h.Unknown = append(h.Unknown, "not all records can be read, so no session is judged")
+		h.Unknown = append(h.Unknown, "not all records can be read, so no session is judged: first mend what is named before")
 	}
 }
 
@@ -171,7 +169,7 @@ func sessions(h *machine, xdgRuntime string) (out []storedSession, unread []stri
 				continue
 			}
 			if out = append(out, *s); s.Unread != nil {
-				left = append(left, s.Unread)
+				left = append(left, fmt.Errorf("%w (once nothing of it is left: mcp-tether reap --forget %s)", s.Unread, id))
 			}
 		}
 	}
@@ -261,7 +259,7 @@ func (h *machine) addLeaf(dir, id string, uid int, old bool) {
 	if cgroup.IsGone(err) {
 		return
 	}
-	if err != nil && len(h.Unknown) < maxNamed {
+	if err != nil && len(h.Unknown) < proc.MaxNamed {
 		h.Unknown = append(h.Unknown, err.Error())
 	}
 	h.Leaves = append(h.Leaves, l)

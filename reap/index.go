@@ -287,7 +287,7 @@ func (x *index) fill(f *Finding, tops []*process, sc extent) {
 	f.Members = x.take(members)
 	f.spared = x.keptOf(f.UID, f.Session)
 	f.nothing = x.keepsNothing(f.UID, f.Session)
-	for _, m := range members[:min(len(members), maxNamed)] {
+	for _, m := range members[:min(len(members), proc.MaxNamed)] {
 		f.fates = append(f.fates, session.FateOf(m.Stat, m.Args, session.Reaped))
 	}
 	for _, m := range members {

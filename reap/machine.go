@@ -81,7 +81,7 @@ type process struct {
 
 // stuck says that nothing is known of a process.
 func (p *process) stuck() string {
-	return fmt.Sprintf("pid %d (%s) keeps its readers waiting: it cannot be looked at", p.PID, p.Comm)
+	return fmt.Sprintf("pid %d (%s) keeps its readers waiting: it cannot be looked at (what it waits for: /proc/%d/stack, as root)", p.PID, p.Comm, p.PID)
 }
 
 // storedSession is one record with the state of its lease.

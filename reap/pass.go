@@ -48,11 +48,8 @@ type Reach struct {
 	Recorded, None bool
 }
 
-// fileTimeout is how long the user's directories may keep the pass waiting.
-const fileTimeout = 2 * time.Second
-
 // errBusy says that another pass of this user is under way.
-var errBusy = errors.New("another reap is under way")
+var errBusy = errors.New("another reap is under way: try again when it has ended")
 
 // errMayOverlap says that it cannot be known whether another pass is under way.
 var errMayOverlap = errors.New("passes may overlap: the directory for the lock does not answer")
@@ -149,7 +146,7 @@ func (h *machine) tidySockets(runtime string, warn func(error)) {
 			warn(err)
 		}
 	}
-	proc.InTime(fileTimeout, func() { // a home directory may never answer
+	proc.InTime(proc.FilesTime, func() { // a home directory may never answer
 		if state, err := session.FindState(os.Getuid(), os.Getenv("XDG_STATE_HOME"), os.Getenv("HOME")); err == nil {
 			_ = state.RemoveDeadSockets(isUsed)
 			state.Close()
@@ -166,7 +163,7 @@ func (o *Options) onlyPass(warn func(error)) (unlock func(), busy error) {
 		lease *session.Lease
 		err   error
 	)
-	if !proc.InTime(fileTimeout, func() { lease, err = takePassLock(o.Runtime) }) {
+	if !proc.InTime(proc.FilesTime, func() { lease, err = takePassLock(o.Runtime) }) {
 		warn(errMayOverlap)
 		return func() {}, nil
 	}

@@ -93,7 +93,7 @@ func (x *index) unreadable(s *storedSession, keep []string) string {
 			continue
 		}
 		// It may have ended while the table was read.
-		if !teardown.KeptBy(keep, p.Comm, p.Args) && x.h.Lives(p.ID) != proc.Dead && len(pids) < maxNamed {
+		if !teardown.KeptBy(keep, p.Comm, p.Args) && x.h.Lives(p.ID) != proc.Dead && len(pids) < proc.MaxNamed {
 			pids = append(pids, fmt.Sprintf("%d (%s)", p.PID, p.Comm))
 		}
 	}
@@ -104,11 +104,12 @@ func (x *index) unreadable(s *storedSession, keep []string) string {
 }
 
 // ended takes what is left of a session of another pid namespace: a record and an empty cgroup. Nobody holds its lease. Its
-// engine may be reached by another name here, so with containers it is not judged.
+// engine may be reached by another name here, so with containers it is not judged. Nor is a session of the first namespace: there
+// is somebody to judge it, and from a container its cgroup may not be in sight.
 func (x *index) ended(f *Finding, s *storedSession) bool {
 	leaf := x.leafOf(s.Owner, s.ID)
 	inUse := leaf != nil && (len(leaf.PIDs) > 0 || leaf.Foreign)
-	if s.Host.Boot != x.h.Boot || inUse || s.EngineUsed {
+	if s.Host.Boot != x.h.Boot || inUse || s.EngineUsed || s.Host.IsFirst() {
 		return false
 	}
 	if leaf != nil {

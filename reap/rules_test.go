@@ -118,6 +118,7 @@ func TestFindOtherNamespace(t *testing.T) {
 		"a process in its leaf": {func(h *machine, _ *storedSession) { inLeaf(h, 10) }, false},
 		"no boot is named":      {func(_ *machine, s *storedSession) { s.Host.Boot = "" }, false},
 		"an engine was used":    {func(_ *machine, s *storedSession) { s.EngineUsed = true }, false},
+		"the first namespace":   {func(h *machine, s *storedSession) { h.PIDNS, s.Host.PIDNS = theirs, here.PIDNS }, false},
 	} {
 		h := table(t, "10 1 5 node s")
 		s := h.dead(10)

@@ -9,6 +9,7 @@ import (
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/display"
+	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
 
@@ -22,8 +23,6 @@ const (
 	reportShare = 20
 	// childMargin is what the child of another user's pass is told less than it has: it must still report.
 	childMargin = 500 * time.Millisecond
-	// maxForeign bounds how many warnings of one user are shown.
-	maxForeign = 20
 )
 
 // askUsers adds what the other users' passes find, end or cannot do, within what is left of the time.
@@ -32,7 +31,7 @@ func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
 	for _, id := range spare(h.Sessions) {
 		words = append(words, "--"+SpareFlag+"="+id)
 	}
-	users, limit := others(h), argv.Limit
+	users, limit := others(h), proc.ChildTime
 	if o.Kill {
 		limit += o.Dwell + o.Grace.Term + o.Grace.Kill
 	}
@@ -45,7 +44,7 @@ func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
 		r.take(uid, answers[uid])
 	}
 	if left := len(users) - len(answers); left > 0 {
-		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d users: %v", left, argv.ErrNoTurn))
+		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d users: %v: give more (--timeout)", left, argv.ErrNoTurn))
 	}
 }
 
@@ -84,14 +83,14 @@ func (r *Report) take(uid int, a answer) {
 		f.UID, f.User = uid, name
 		r.Findings = append(r.Findings, *f)
 	}
-	for _, w := range a.report.Warnings[:min(len(a.report.Warnings), maxForeign)] {
+	for _, w := range a.report.Warnings[:min(len(a.report.Warnings), proc.MaxNamed)] {
 		r.Warnings = append(r.Warnings, "user "+name+": "+w)
 	}
-	for _, w := range a.report.Incomplete[:min(len(a.report.Incomplete), maxForeign)] {
+	for _, w := range a.report.Incomplete[:min(len(a.report.Incomplete), proc.MaxNamed)] {
 		r.Incomplete = append(r.Incomplete, "user "+name+": "+w)
 	}
 	if a.err != nil {
-		r.Incomplete = append(r.Incomplete, fmt.Sprintf("user %s: %v", name, a.err))
+		r.Incomplete = append(r.Incomplete, fmt.Sprintf("user %s: %v (as that user: mcp-tether reap)", name, a.err))
 	}
 }
 

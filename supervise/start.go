@@ -43,7 +43,7 @@ func Start(opts Options, page *waiting.Page, words int) (int, error) {
 	s.writeRecord(session.StateRunning)
 	_ = s.passOn() // It has fitted before.
 	s.startSweep()
-	page.KeepOnly(proc.Descriptors)
+	page.KeepOnly(proc.Descriptors())
 	return 0, nil
 }
 

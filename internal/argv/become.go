@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,15 +17,9 @@ import (
 )
 
 const (
-	// aimMemory and maxMemory bound the memory of a child, in bytes: what the collector aims at, and what the kernel grants. That
-	// counts all writable memory, touched or not. A Go program with cgo has 100 MiB when it starts.
-	aimMemory = 32 << 20
-	maxMemory = 128 << 20
 	// searchPath is where root finds what it looks users up with. The child, once it is a user, finds no command.
 	searchPath = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 	noPath     = "/nonexistent"
-	// lookUpTime is how long the machine's lists of users may take to answer.
-	lookUpTime = 3 * time.Second
 )
 
 // Why a process cannot become a user.
@@ -61,9 +54,9 @@ func Become(uid int) error {
 			return fmt.Errorf("set the environment of user %d: %w", uid, err)
 		}
 	}
-	debug.SetMemoryLimit(aimMemory)
+	debug.SetMemoryLimit(proc.AimMemory)
 	// Where it may not be set, it is lower already.
-	err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: maxMemory, Max: maxMemory})
+	err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: proc.MaxMemory, Max: proc.MaxMemory})
 	if err != nil && !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("limit the memory: %w", err)
 	}
@@ -106,7 +99,7 @@ func lookUp(uid int) login {
 
 // said is what a command says, "" if it fails.
 func said(words ...string) string {
-	ctx, over := context.WithTimeout(context.Background(), lookUpTime)
+	ctx, over := context.WithTimeout(context.Background(), proc.LookUpTime)
 	defer over()
 	path, err := proc.LookPath(words[0], os.Getenv("PATH"))
 	if err != nil {

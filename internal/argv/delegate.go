@@ -19,17 +19,12 @@ import (
 )
 
 const (
-	// Limit is how long a child may take, beside the times that it is told to wait.
-	Limit = 10 * time.Second
 	// atOnce is how many children run at a time.
 	atOnce = 8
 	// leastShare is what a child has at least, so that it can answer.
 	leastShare = time.Second
 	// killTimeout is how long a killed child may take to end. One that does not is left behind.
 	killTimeout = time.Second
-	// maxAnswer bounds the answer of a child, in bytes, and maxParts the values in it: a short text may decode to much memory.
-	maxAnswer = 1 << 20
-	maxParts  = 32 << 10
 )
 
 // Why there is no answer, or none that is taken.
@@ -122,8 +117,8 @@ func capture(ctx context.Context, path string, args []string) (out []byte, code 
 	}
 	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Now()) })
 	defer stop()
-	out, err = io.ReadAll(io.LimitReader(r, maxAnswer+1))
-	if err == nil && len(out) > maxAnswer {
+	out, err = io.ReadAll(io.LimitReader(r, proc.MaxAnswer+1))
+	if err == nil && len(out) > proc.MaxAnswer {
 		err = errTooMuch
 	}
 	code, waitErr := await(ctx, pid, err != nil)
@@ -162,7 +157,7 @@ func await(ctx context.Context, pid int, now bool) (code int, err error) {
 // Decode reads the answer of a child.
 func Decode(b []byte, v any) error {
 	switch {
-	case bytes.Count(b, []byte(",")) > maxParts:
+	case bytes.Count(b, []byte(",")) > proc.MaxParts:
 		return errTooMuch
 	case len(bytes.TrimSpace(b)) == 0:
 		return errNoAnswer

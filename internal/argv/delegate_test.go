@@ -209,7 +209,7 @@ func TestEachSharesTheTime(t *testing.T) {
 func TestDecode(t *testing.T) {
 	var v any
 	for _, part := range []string{"{}", "null", "0", `""`, "[]"} {
-		if err := Decode([]byte("["+strings.Repeat(part+",", maxAnswer/len(part+",")-1)+part+"]"), &v); !errors.Is(err, errTooMuch) {
+		if err := Decode([]byte("["+strings.Repeat(part+",", proc.MaxAnswer/len(part+",")-1)+part+"]"), &v); !errors.Is(err, errTooMuch) {
 			t.Errorf("%s: %v", part, err)
 		}
 	}

@@ -108,7 +108,7 @@ func reapAs(c *cli.Context, delegated bool) error {
 func forget(id string) error {
 	err := reap.Forget(runtimeDir(), id)
 	if errors.Is(err, reap.ErrNoRecord) && os.Getuid() == 0 {
-		err = fmt.Errorf("%w of root (for another user's: sudo -u USER mcp-tether reap --forget %s)", err, display.Text(id))
+		err = fmt.Errorf("%w; for another user's: sudo -u USER mcp-tether reap --forget %s", err, display.Text(id))
 	}
 	return err
 }
@@ -139,7 +139,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	if p := c.String("match"); p != "" {
 		var err error
 		if pattern, err = regexp.Compile(p); err != nil {
-			return o, fmt.Errorf("--match: %w", err)
+			return o, usageError(fmt.Sprint("--match: ", err))
 		}
 	}
 	files, err := configured(&o, c.StringSlice("config"))
@@ -185,9 +185,6 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 	return words, nil
 }
 
-// configTime bounds the reading of configurations: a file system may not answer.
-const configTime = 5 * time.Second
-
 // configured reads the named configuration files, or else the known clients'. A pass that root makes as another user
 // may be unable to read a file that root has named. It still reads the rest. Without an answer in time the pass is incomplete.
 func configured(o *reap.Options, names []string) ([]clients.File, error) {
@@ -197,7 +194,7 @@ func configured(o *reap.Options, names []string) ([]clients.File, error) {
 		failed   error
 	)
 	warn := func(err error) { warnings = append(warnings, err.Error()) }
-	if !proc.InTime(configTime, func() {
+	if !proc.InTime(proc.ConfigsTime, func() {
 		if len(names) == 0 {
 			if home := clients.Home(); home != "" {
 				found = clients.Known(home, warn)
@@ -214,7 +211,7 @@ func configured(o *reap.Options, names []string) ([]clients.File, error) {
 			}
 		}
 	}) {
-		o.Incomplete = append(o.Incomplete, "the clients' configurations: a file system did not answer in time")
+		o.Incomplete = append(o.Incomplete, "the clients' configurations: a file system did not answer in time: name those that do (--config FILE)")
 		return nil, nil
 	}
 	o.Warnings = append(o.Warnings, warnings...)
@@ -237,7 +234,7 @@ func passInTime(o reap.Options) (reap.Report, error) {
 func reapPass(c *cli.Context, o reap.Options) error {
 	r, err := passInTime(o)
 	if errors.Is(err, errTime) {
-		return status{exitUnread, fmt.Errorf("gave up after %v: %w", o.Timeout, err)}
+		return status{exitUnread, fmt.Errorf("gave up after %v: %w: give more (--timeout), or leave out the engines (--containers off)", o.Timeout, err)}
 	}
 	err = reapReport(c, r, err)
 	// It is told by then what became of everything, whatever holds up the history.
@@ -284,7 +281,7 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 	case err != nil:
 		return status{exitUnread, err}
 	case len(r.Incomplete) > 0:
-		return status{exitUnread, fmt.Errorf("the pass is not complete: %d things could not be looked after", len(r.Incomplete))}
+		return status{exitUnread, fmt.Errorf("the pass is not complete: %d things could not be looked after (named above)", len(r.Incomplete))}
 	case r.Left() > 0:
 		return status{code: exitFindings}
 	}

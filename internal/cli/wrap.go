@@ -180,7 +180,7 @@ func jobsOf(places []clients.Place, c *cli.Context, o clients.Options) (all []*j
 	}
 	for _, name := range c.StringSlice("server") {
 		if !filter[name] {
-			unknown = errors.Join(unknown, fmt.Errorf("no file has a server %q that is started as a process: nothing was changed", name))
+			unknown = errors.Join(unknown, fmt.Errorf("no file has a server %q that is started as a process: nothing was changed (mcp-tether wrap --dry-run shows them)", name))
 		}
 	}
 	return all, unknown

@@ -56,8 +56,8 @@ func OpenDocument(p Place) (Document, error) {
 	if !os.SameFile(st, d.stat) {
 		return d, errChanged
 	}
-	d.Text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	if len(d.Text) > maxFile {
+	d.Text, err = io.ReadAll(io.LimitReader(f, proc.MaxConfig+1))
+	if len(d.Text) > proc.MaxConfig {
 		return d, errTooLarge
 	}
 	return d, err
@@ -82,7 +82,7 @@ func mayReplace(st fs.FileInfo) error {
 	case owner(st) != os.Geteuid():
 		return fmt.Errorf("%w (uid %d): run this as that user", errNotOwn, owner(st))
 	case ok && sys.Nlink > 1:
-		return errors.New("it has several names (hard links), of which only one would be changed")
+		return errors.New("it has several names (hard links), of which only one would be changed: change it by hand, or make it one file")
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func ownParent(name string) error {
 		return fmt.Errorf("its directory belongs to another user (uid %d): run this as that user", uid)
 	}
 	if st.Mode().Perm()&0o002 != 0 && st.Mode()&fs.ModeSticky == 0 {
-		return errors.New("its directory can be written by every user")
+		return errors.New("its directory can be written by every user: chmod o-w it")
 	}
 	return nil
 }

@@ -36,8 +36,8 @@ type word struct {
 
 // Why an entry is left alone.
 var (
-	errForm   = errors.New("it is written in a form that cannot be rewritten")
-	errDouble = errors.New("it says twice what it starts")
+	errForm   = errors.New("it is written in a form that cannot be rewritten: change it by hand")
+	errDouble = errors.New("it says twice what it starts: remove one")
 )
 
 // tables are the places at which clients keep their servers, from the top of the document. A star is any name. Amp's name has

@@ -14,13 +14,12 @@ import (
 	"syscall"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"mcp-tether/internal/proc"
 )
 
 // projectFile is where Claude Code keeps the servers of one project, relative to the project's directory.
 const projectFile = ".mcp.json"
-
-// maxFile bounds one configuration file, in bytes. Claude Code's grows with use.
-const maxFile = 8 << 20
 
 // Format is the language of a configuration file.
 type Format string
@@ -125,8 +124,8 @@ func owner(st fs.FileInfo) int {
 
 // Why a file is not read.
 var (
-	errKind     = errors.New("not a regular file")
-	errTooLarge = errors.New("too large")
+	errKind     = errors.New("not a regular file: name another")
+	errTooLarge = fmt.Errorf("larger than %d MiB: make it smaller", proc.MaxConfig>>20)
 	errNotOwn   = errors.New("it belongs to another user")
 )
 
@@ -147,8 +146,8 @@ func readFile(name string, named bool) ([]byte, fs.FileInfo, error) {
 	case os.Getuid() == 0 && owner(st) != 0 && !named:
 		return nil, nil, errNotOwn
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if len(text) > maxFile {
+	text, err := io.ReadAll(io.LimitReader(f, proc.MaxConfig+1))
+	if len(text) > proc.MaxConfig {
 		err = errTooLarge
 	}
 	return text, st, err

@@ -8,16 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"mcp-tether/internal/proc"
 )
 
 // whiteSpace is what JSON allows between its tokens.
 const whiteSpace = " \t\r\n"
 
-// Bounds of a text that is read: values within values, and values in all.
-const (
-	maxDepth  = 1000
-	maxValues = 1 << 20
-)
+// maxDepth bounds values within values.
+const maxDepth = 1000
 
 // Why a text is refused.
 var (
@@ -91,7 +90,7 @@ func (p *parser) value(depth int) (node, error) {
 	if err := p.space(); err != nil {
 		return node{}, err
 	}
-	if p.values++; p.values > maxValues || depth > maxDepth {
+	if p.values++; p.values > proc.MaxValues || depth > maxDepth {
 		return node{}, errTooMuch
 	}
 	n := node{span: span{start: p.at}}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"mcp-tether/internal/proc"
 )
 
 func TestParseJSON5(t *testing.T) {
@@ -44,7 +46,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%q: %+v, %v", in, n, err)
 		}
 	}
-	for _, in := range []string{strings.Repeat("[", 100_000), "[" + strings.Repeat("1,", maxValues) + "]"} {
+	for _, in := range []string{strings.Repeat("[", 100_000), "[" + strings.Repeat("1,", proc.MaxValues) + "]"} {
 		if _, err := parseJSON([]byte(in)); !errors.Is(err, errTooMuch) {
 			t.Errorf("%.20q...: %v", in, err)
 		}

@@ -116,10 +116,10 @@ func apply(text []byte, edits []edit) []byte {
 }
 
 // errIndirect says that an entry starts this program in a way of its own, or seems to.
-var errIndirect = errors.New("it names " + Program + " in a way of its own")
+var errIndirect = errors.New("it names " + Program + " in a way of its own: change it by hand")
 
 // errNoCommand says that an entry starts this program, but no server.
-var errNoCommand = errors.New("it does not start as " + Program + " run and a command, so no server runs")
+var errNoCommand = errors.New("it does not start as " + Program + " run and a command, so no server runs: add -- and the server's command")
 
 // errComments says that comments stand among the words that would go.
 var errComments = errors.New("there are comments among the words of " + Program + ": change it by hand")

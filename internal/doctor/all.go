@@ -21,7 +21,7 @@ func All(runtime string) []Check {
 }
 
 // limit is how long what concerns one thing may take. It is longer than an engine's time for both connection and answer.
-const limit = 2*engineTimeout + time.Second
+const limit = 2*proc.EngineTime + time.Second
 
 // inTime makes checks that may never end, for example at a file system that does not answer. file is what they read, ""
 // if that is more than one file.

@@ -7,10 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"mcp-tether/internal/clients"
 	"mcp-tether/internal/engine"
+	"mcp-tether/internal/proc"
 )
 
 // program asks whether clients find this program by its name.
@@ -33,9 +33,6 @@ func program() Check {
 	return good("program", "%s", found)
 }
 
-// engineTimeout bounds a question to an engine.
-const engineTimeout = 3 * time.Second
-
 // askEngine asks the container engine that a session's clients would use. ok is false where none is in sight.
 func askEngine() (c Check, ok bool) {
 	e, ok, err := engine.Resolve(os.Getenv(engine.EnvURL), os.Getenv)
@@ -45,7 +42,7 @@ func askEngine() (c Check, ok bool) {
 	if !ok {
 		return Check{}, false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), engineTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), proc.EngineTime)
 	defer cancel()
 	if err := (engine.Client{Dial: e.Dial}).Ping(ctx); err != nil {
 		return poor(Warn, "engine", "start it, or give the user access to its socket; --containers=off for sessions without one",

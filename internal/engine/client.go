@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mcp-tether/internal/proc"
 )
 
 // The errors that callers tell apart.
@@ -29,15 +31,6 @@ var (
 	ErrUnreachable = errors.New("container engine cannot be reached")
 	// errBadResponse says that a response cannot be understood.
 	errBadResponse = errors.New("container engine's response cannot be understood")
-)
-
-// Bounds of a response: maxResponse for its body, in bytes, and maxParts for the objects that it is decoded to. A malicious
-// engine could make a short text decode to much memory. What is skipped is not counted. A list has an object for each
-// port of a container, and any user may give one MiB of labels. Where root looks for a user, the child that reads the list
-// gets little memory, and takes several times that of the list: the runtime would abort, and not only the request.
-const (
-	maxResponse = 8 << 20
-	maxParts    = 32 << 10
 )
 
 // Client sends requests to an engine, each on a connection of its own. The context bounds every call. Errors wrap
@@ -273,7 +266,7 @@ func (c Client) decode(ctx context.Context, path string, into any) error {
 	if err != nil {
 		return err
 	}
-	if n := parts(body); n > maxParts {
+	if n := parts(body); n > proc.MaxParts {
 		return fmt.Errorf("GET %s: %w: it has %d parts", path, errBadResponse, n)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
@@ -324,7 +317,7 @@ func (c Client) roundTrip(ctx context.Context, method, path, send string) ([]byt
 	if _, err := io.WriteString(conn, request); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	return readResponse(bufio.NewReader(conn), maxResponse)
+	return readResponse(bufio.NewReader(conn), proc.MaxResponse)
 }
 
 // readResponse reads the response to a request other than HEAD, and returns its body if the engine did as it was asked.

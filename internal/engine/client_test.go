@@ -290,10 +290,10 @@ func TestLongTextsAndManyPorts(t *testing.T) {
 // A short text of an engine may decode to much memory. So it is refused by the number of its objects.
 func TestTooManyObjects(t *testing.T) {
 	for _, one := range []string{"{}", "0", "null"} {
-		many := "[" + strings.Repeat(one+",", maxParts) + one + "]"
+		many := "[" + strings.Repeat(one+",", proc.MaxParts) + one + "]"
 		c, _ := answering(t, answered("200 OK", many))
 		_, err := containers(t.Context(), c)
-		if want := fmt.Sprintf("%d parts", maxParts+1); !errors.Is(err, errBadResponse) || !strings.Contains(err.Error(), want) {
+		if want := fmt.Sprintf("%d parts", proc.MaxParts+1); !errors.Is(err, errBadResponse) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %.200v", many, err)
 		}
 	}
@@ -391,12 +391,12 @@ func TestLongestListInLittleMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const most = maxResponse - maxResponse/256 // the lengths of the chunks count, too
+	const most = proc.MaxResponse - proc.MaxResponse/256 // the lengths of the chunks count, too
 	all, err := containers(t.Context(), Client{Dial: sends(most)})
 	if err != nil || len(all) != 1 || len(all[0].Labels["k"]) < most-100 {
 		t.Errorf("%d containers, %v", len(all), err)
 	}
-	if _, err := containers(t.Context(), Client{Dial: sends(maxResponse + 1)}); !errors.Is(err, errBadResponse) {
+	if _, err := containers(t.Context(), Client{Dial: sends(proc.MaxResponse + 1)}); !errors.Is(err, errBadResponse) {
 		t.Errorf("a list that is too long: %v", err)
 	}
 }

@@ -16,9 +16,8 @@ import (
 type backend struct {
 	// pid is that of its anchor, 0 while there is none; code is the exit code of the last one.
 	pid, code int
-	// attached says that it is a host instead of a child. unread is then our read end of the pipe that the host reads.
-	attached bool
-	unread   int
+	// attached says that it is a host instead of a child, and seated that it has a place for us.
+	attached, seated bool
 	// word is what has become of a host, for the calls that it leaves open.
 	word string
 	// began is when it was started.
@@ -43,22 +42,19 @@ const (
 	pressures = 1 + iota // how many
 )
 
-// there reports whether there is a backend.
 func (b *backend) there() bool { return b.pid > 0 || b.attached }
 
-// startBackend starts a backend between new pipes. It reports false if it is still looked for (attach).
+// startBackend starts a backend between new pipes. It reports false if a host has still to give us a place (attach).
 func (f *front) startBackend() (ready bool, err error) {
 	if f.o.Finder != nil {
-		ready, err = f.attach()
-		if err == nil || f.relay.Spoke() {
-			return ready, err
+		if err = f.attach(); err == nil || f.relay.Spoke() {
+			return false, err
 		}
 		f.goAlone(err)
 	}
 	return true, f.startSession()
 }
 
-// startSession starts a session of our own as the backend.
 func (f *front) startSession() error {
 	behind := f.record.ID
 	if f.unended {
@@ -141,11 +137,10 @@ func (f *front) onLoss() {
 // letGo leaves a host, which lives on for others.
 func (f *front) letGo() {
 	f.o.Finder.HangUp()
-	f.back.leave()
+	f.back.attached = false
 	f.onBackendEnd(0)
 }
 
-// ask asks the backend to end at once.
 func (f *front) ask(sig unix.Signal) {
 	if f.back.pid == 0 {
 		return
@@ -157,7 +152,6 @@ func (f *front) ask(sig unix.Signal) {
 	f.expectEnd()
 }
 
-// expectEnd starts the clock of a backend that is to end.
 func (f *front) expectEnd() {
 	if f.back.pressAt.IsZero() {
 		f.back.pressAt = time.Now().Add(f.o.EndLimit)

@@ -65,7 +65,6 @@ func (c *changes) polled() int32 {
 	return int32(c.fd)
 }
 
-// read takes what the kernel has told.
 func (c *changes) read(now time.Time) {
 	var buf [16 << 10]byte
 	for {

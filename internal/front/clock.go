@@ -31,14 +31,12 @@ type clock struct {
 	// leaveAt is when to leave the session to the waiter, and idle says that it was set since the server fell asleep.
 	leaveAt time.Time
 	idle    bool
-	// rewriteAt is when to write the record again that could not be written.
-	rewriteAt time.Time
 }
 
 // due is when there is something to do without any input; zero when never.
 func (f *front) due() time.Time {
 	c := &f.clock
-	due := proc.Earliest(f.relay.ShrinkAt(), f.back.pressAt, c.rewriteAt, c.attachAt, c.lostAt, f.changes.settleAt)
+	due := proc.Earliest(f.relay.ShrinkAt(), f.back.pressAt, c.attachAt, c.lostAt, f.changes.settleAt)
 	switch f.phase {
 	case awake, trying:
 		return proc.Earliest(due, c.lookAt, f.restart.by)
@@ -64,14 +62,10 @@ func (f *front) timeout(now time.Time) time.Duration {
 	return wait
 }
 
-// onTime acts on what is due.
 func (f *front) onTime(now time.Time) {
 	if proc.IsDue(f.relay.ShrinkAt(), now) {
 		f.relay.Shrink()
 		debug.FreeOSMemory()
-	}
-	if proc.IsDue(f.clock.rewriteAt, now) {
-		f.writeRecord()
 	}
 	if proc.IsDue(f.clock.lostAt, now) {
 		f.clock.lostAt = time.Time{}
@@ -81,7 +75,7 @@ func (f *front) onTime(now time.Time) {
 		f.press()
 	}
 	if proc.IsDue(f.clock.attachAt, now) {
-		f.onAttachTime()
+		f.begin()
 	}
 	f.onChanges(now)
 	f.restartIfReady(now)
@@ -144,14 +138,14 @@ func (f *front) whileAsleep(now time.Time) {
 	}
 }
 
-// whileEnding asks a server to end that has not read all that the client sent before it closed its end.
+// whileEnding asks a server to end that has not read all that the client sent before it closed its end. A shared one is waited for no
+// longer.
 func (f *front) whileEnding(now time.Time) {
 	if !proc.IsDue(f.clock.closeBy, now) {
 		return
 	}
 	f.clock.closeBy = time.Time{}
-	if !f.relay.ClientEnded() {
-		f.done = f.back.attached
+	if f.done = f.back.attached; !f.relay.ClientEnded() {
 		f.ask(unix.SIGTERM)
 	}
 }

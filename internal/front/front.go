@@ -110,7 +110,6 @@ func Run(o Options) (int, error) {
 	return code, nil
 }
 
-// beginSession begins a session.
 func (f *front) beginSession() error {
 	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
 		return fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
@@ -148,7 +147,6 @@ func (f *front) listen() error {
 	return err
 }
 
-// prepareRelay has the relay read what the options say.
 func (f *front) prepareRelay() error {
 	proc.StartThreads(reserveThreads)
 	f.relay.Met = f.onMet
@@ -170,7 +168,6 @@ func (f *front) startFirst() error {
 	return nil
 }
 
-// pollOnce waits once, and acts on what has happened.
 func (f *front) pollOnce() {
 	before := f.state()
 	ready := f.relay.Polls()
@@ -194,7 +191,6 @@ func (f *front) pollOnce() {
 	f.leaveIfIdle(slices.ContainsFunc(fds, func(p unix.PollFd) bool { return p.Revents != 0 }))
 }
 
-// onWatched acts on signals, and on the ends of the client's streams and of the owners.
 func (f *front) onWatched(fds []unix.PollFd) {
 	for _, c := range f.watch.signals() {
 		f.onSignal(c)
@@ -241,7 +237,6 @@ func (f *front) onSignal(sig syscall.Signal) {
 func (f *front) onClientClosed() {
 	f.closing = true
 	switch {
-	case !f.clock.attachAt.IsZero(): // For the next host.
 	case f.phase == awake, f.phase == trying:
 		f.end(session.CauseStdin)
 	case f.phase == asleep:
@@ -267,7 +262,6 @@ func (f *front) end(why session.Cause) {
 	}
 }
 
-// step gives an event to the phase table, and carries out the action.
 func (f *front) step(ev event) {
 	switch f.phase.step(ev) {
 	case letFall:
@@ -303,7 +297,6 @@ func (f *front) letFall() {
 	}
 }
 
-// fallen goes on once such a backend has ended.
 func (f *front) fallen() {
 	switch f.fall {
 	case nap:
@@ -317,7 +310,6 @@ func (f *front) fallen() {
 	}
 }
 
-// onRelay acts on what the relay has found.
 func (f *front) onRelay(events []relay.Event) {
 	for _, e := range events {
 		switch e.Kind {
@@ -375,7 +367,6 @@ func (f *front) onServerClosed() {
 	f.back.pressAt = proc.Earliest(f.back.pressAt, time.Now().Add(closedPause))
 }
 
-// onRefused acts on what the relay does not pass on.
 func (f *front) onRefused(e relay.Event) {
 	switch e.Kind {
 	case relay.Changed:
@@ -446,21 +437,20 @@ func (f *front) flush() {
 	if !listens(f.cause) {
 		return
 	}
-	var owed relay.Unanswered
+	owed := ""
 	switch f.cause {
 	case session.CauseServer:
-		owed.Answer = f.lastWord()
+		owed = f.lastWord()
 	case session.CauseStdin:
 		if f.relay.Unproven() {
-			owed.Answer = "mcp-tether: the server could not be woken: " + f.mute()
+			owed = "mcp-tether: the server could not be woken: " + f.mute()
 		}
 	case session.CauseChanged:
-		owed.Answer = "mcp-tether: the server could not be woken: " + f.pauses.why
+		owed = "mcp-tether: the server could not be woken: " + f.pauses.why
 	case session.CauseTooLong:
-		// The end of a message that is too long was not seen, so its id may not be known.
-		owed = relay.Unanswered{Answer: "mcp-tether: " + f.pauses.why, Unread: true}
+		owed = "mcp-tether: " + f.pauses.why
 	}
-	if !f.relay.Flush(owed, clientPatience) {
+	if !f.relay.Flush(owed, f.cause == session.CauseTooLong, clientPatience) {
 		f.log.Warn().Msg("the client did not read the last of the server's output")
 	}
 }

@@ -48,7 +48,7 @@ func (f *front) leaveIfIdle(happened bool) {
 func (f *front) leave() {
 	s, ok := f.relay.State()
 	c := &f.clock
-	pending := proc.Earliest(c.retryAt, c.closeBy, c.rewriteAt, c.attachAt, c.lostAt, f.back.pressAt)
+	pending := proc.Earliest(c.retryAt, c.closeBy, c.attachAt, c.lostAt, f.back.pressAt)
 	if !ok || f.closing || f.back.there() || !pending.IsZero() || f.pauses != (pauses{}) || f.cause != session.NoCause {
 		return
 	}
@@ -67,7 +67,7 @@ func (f *front) leave() {
 		return
 	}
 	f.left = true
-	f.page.KeepOnly(proc.OwnDescriptors) // What the gateway has passed on is for the next server.
+	f.page.KeepOnly(proc.OwnDescriptors()) // What the gateway has passed on is for the next server.
 }
 
 // saved reads what the front before has left; nil for the first one.

@@ -77,7 +77,6 @@ var phaseTable = [phases][events]move{
 	},
 }
 
-// step takes an event.
 func (p *phase) step(ev event) action {
 	mv := phaseTable[*p][ev]
 	if mv.to != same {
@@ -86,7 +85,6 @@ func (p *phase) step(ev event) action {
 	return mv.do
 }
 
-// because is why an event makes a backend fall.
 func (ev event) because() fall {
 	switch ev {
 	case onCrash:

@@ -2,14 +2,10 @@ package front
 
 import (
 	"os"
-	"time"
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
-
-// rewritePause is how long to wait before a record is written that could not be.
-const rewritePause = 30 * time.Second
 
 // openRecord takes the lease. Without a record the session runs all the same, but ps and stop do not see it. The host of a
 // shared server tells of its sessions, so theirs have a record only while they are attached to none.
@@ -36,7 +32,6 @@ func (f *front) openRecord() {
 	f.writeRecord()
 }
 
-// state is what the record says of the session.
 func (f *front) state() string {
 	switch {
 	case f.cause != session.NoCause:
@@ -53,21 +48,15 @@ func (f *front) state() string {
 	return session.StateRunning
 }
 
-// writeRecord writes the record.
+// writeRecord writes the record. One that cannot be written is late by a change of state.
 func (f *front) writeRecord() {
 	if f.lease == nil {
 		return
 	}
 	f.record.State, f.record.Cause = f.state(), string(f.cause)
-	err := f.lease.Write(f.record)
-	if err == nil {
-		f.clock.rewriteAt = time.Time{}
-		return
-	}
-	if f.clock.rewriteAt.IsZero() {
+	if err := f.lease.Write(f.record); err != nil {
 		f.log.Warn().Err(err).Msg("session record not written")
 	}
-	f.clock.rewriteAt = time.Now().Add(rewritePause)
 }
 
 // closeRecord removes the record. What a backend has left is in the record of the backend.

@@ -42,7 +42,6 @@ func (f *front) sleepIfIdle(now time.Time) {
 		return
 	}
 	may, why := f.relay.MaySleep()
-	may = may && f.back.hasRead()
 	if may && !f.o.Anyway {
 		why = f.work(now)
 	}
@@ -53,7 +52,6 @@ func (f *front) sleepIfIdle(now time.Time) {
 	f.stayAwake(why, now)
 }
 
-// stayAwake says why the server is kept awake, and looks again later.
 func (f *front) stayAwake(why string, now time.Time) {
 	p := patience{first: f.o.Hibernate, last: maxLookPause * f.o.Hibernate}
 	f.clock.lookAt = p.backOff(&f.back.seen.pause, now)
@@ -63,7 +61,6 @@ func (f *front) stayAwake(why string, now time.Time) {
 	f.tellAwake(why)
 }
 
-// tellAwake notes in the record why the server is kept awake.
 func (f *front) tellAwake(why string) {
 	if f.record.Awake != why {
 		f.record.Awake = why

@@ -34,7 +34,6 @@ func (f *front) patience() patience {
 	return patience{time.Minute, time.Second, 30 * time.Second}
 }
 
-// backOff doubles a pause, and returns its end.
 func (p patience) backOff(pause *time.Duration, now time.Time) time.Time {
 	*pause = min(max(2**pause, p.first), p.last)
 	return now.Add(*pause)
@@ -55,12 +54,16 @@ func (f *front) begin() {
 		f.pauses.why = err.Error()
 		f.step(onUnstarted)
 	case ready:
-		f.clock.wakeBy = time.Now().Add(f.o.WakeTimeout)
-		f.onRelay(f.relay.Restore())
+		f.greet()
 	}
 }
 
-// resume: messages pass again.
+// greet has a new server told what the last one knew.
+func (f *front) greet() {
+	f.clock.wakeBy = time.Now().Add(f.o.WakeTimeout)
+	f.onRelay(f.relay.Restore())
+}
+
 func (f *front) resume() {
 	now := time.Now()
 	f.clock.retryAt, f.clock.lookAt = time.Time{}, f.settled(now)

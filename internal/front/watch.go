@@ -51,7 +51,6 @@ func (w *watch) resume(page *waiting.Page, r session.Record) {
 	}
 }
 
-// tell notes the owners in the record.
 func (w *watch) tell(r *session.Record) {
 	if len(w.owners) > 0 {
 		gateway := w.owners[len(w.owners)-1]
@@ -84,7 +83,6 @@ func (w *watch) polled() []unix.PollFd {
 	return fds
 }
 
-// signals returns the signals that have arrived.
 func (w *watch) signals() []syscall.Signal {
 	w.caught = w.arriving.Take(w.caught[:0])
 	return w.caught
@@ -107,7 +105,6 @@ func (w *watch) hungUp() bool {
 	return w.arriving != nil && !w.gone[0] && proc.Poll(fds, 0) > 0 && w.closed(0, fds[0])
 }
 
-// mustAsk reports whether there is an owner without a pidfd.
 func (w *watch) mustAsk() bool {
 	for _, o := range w.owners {
 		if o.FD < 0 && o.PID > 0 {

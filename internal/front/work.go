@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"mcp-tether/cgroup"
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -36,8 +35,6 @@ type seen struct {
 type tree struct {
 	// members are the living ones that do not run our own program, which has no work of the server's.
 	members []proc.Stat
-	// known has all of them.
-	known map[int]bool
 	// ticks is the processor time of all that there have been.
 	ticks uint64
 	// root is the process that they are below.
@@ -61,7 +58,6 @@ func (f *front) root() int {
 	return host.PID
 }
 
-// tree lists what is below the front, or below the host of a shared server.
 func (f *front) tree() (t tree, err error) {
 	t.root = f.root()
 	own, _ := proc.Readlink(proc.SelfExe)
@@ -72,10 +68,8 @@ func (f *front) tree() (t tree, err error) {
 	if f.reader.Unseen {
 		err = errUnread
 	}
-	t.known = make(map[int]bool, len(below))
 	for i := range below {
 		p := &below[i]
-		t.known[p.PID] = true
 		_, ticks, waited := f.reader.Usage(p.PID)
 		t.ticks += waited
 		if program, _ := proc.Readlink(proc.Path(p.PID, "exe")); program == own {
@@ -162,48 +156,21 @@ func (f *front) work(now time.Time) (why string) {
 	return why
 }
 
-// outside says what of the session works outside of the tree: processes in its cgroup, and containers.
+// outside says whether the session has made a container since the server was met. What becomes of one is not asked. One that was there
+// before may be the server itself.
 func (f *front) outside(t *tree) (why string) {
 	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err != nil {
 		return err.Error()
 	}
 	defer dir.Close()
-	r := f.behind(dir, t)
-	if r == nil {
+	switch r := f.behind(dir, t); {
+	case r == nil:
 		return "its session has no record that can be found"
+	case r.ContainerAt.After(f.back.seen.met):
+		return "a container was made"
 	}
-	if r.Cgroup != "" {
-		why = strayed(r.Cgroup, t.known)
-	}
-	if why == "" {
-		why = f.contained(r)
-	}
-	return why
-}
-
-// strayed says which process of the leaf is not in the tree. It would be ended with it.
-func strayed(dir string, known map[int]bool) (why string) {
-	leaf, err := cgroup.Open(dir)
-	if err != nil {
-		return err.Error()
-	}
-	defer leaf.Close()
-	pids, err := leaf.Procs()
-	for _, pid := range pids {
-		if !known[pid] {
-			return "process " + strconv.Itoa(pid) + " is in its cgroup"
-		}
-	}
-	return words(err)
-}
-
-// words is what an error says, "" for none.
-func words(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
+	return ""
 }
 
 // behind finds the record of the session behind the front by the mark of its processes.
@@ -219,13 +186,4 @@ func (f *front) behind(dir *session.Directory, t *tree) *session.Record {
 		}
 	}
 	return nil
-}
-
-// contained says whether the session has made a container since the server was met. What becomes of one is not asked. One that was
-// there before may be the server itself.
-func (f *front) contained(r *session.Record) (why string) {
-	if r.ContainerAt.After(f.back.seen.met) {
-		return "a container was made"
-	}
-	return ""
 }

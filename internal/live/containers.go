@@ -5,15 +5,11 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"time"
 
 	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/proc"
 )
-
-// engineDeadline is how long ps waits for the engines.
-const engineDeadline = 500 * time.Millisecond
 
 // inventory is what an engine has of sessions.
 type inventory struct {
@@ -26,7 +22,7 @@ type inventory struct {
 // AddContainers fills in the containers of living sessions, as far as their engines answer in time. Sessions that never
 // touched their engine cost nothing.
 func AddContainers(all []Session) {
-	ctx, cancel := context.WithTimeout(context.Background(), engineDeadline)
+	ctx, cancel := context.WithTimeout(context.Background(), proc.GlanceTime)
 	defer cancel()
 	var wait sync.WaitGroup
 	engines := map[string]*inventory{}
@@ -52,7 +48,7 @@ func (l *Session) engineKey() string { return l.Engine + "\x00" + strconv.Itoa(l
 // askInTime is ask, for an engine whose socket may be on a file system that does not answer.
 func (e *inventory) askInTime(ctx context.Context) {
 	asked := *e
-	if proc.InTime(2*engineDeadline, func() { asked.ask(ctx) }) {
+	if proc.InTime(2*proc.GlanceTime, func() { asked.ask(ctx) }) {
 		*e = asked
 	}
 }

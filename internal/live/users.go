@@ -10,11 +10,9 @@ import (
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/display"
+	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
-
-// othersDeadline is how long root waits for the answers of children that read other users' sessions.
-const othersDeadline = 5 * time.Second
 
 // others reads the living sessions of all other users, for root. Root reads no other user's files. A child that is that
 // user reads them, and its answer is that user's word. others calls note for what could not be read.
@@ -24,7 +22,7 @@ func others(note func(string)) (all []Session) {
 		unread []string
 	}
 	users := slices.DeleteFunc(session.Users(), func(uid int) bool { return uid == 0 })
-	answers := argv.Each(users, othersDeadline, othersDeadline, func(ctx context.Context, uid int) (a answer) {
+	answers := argv.Each(users, proc.ChildrenTime, proc.ChildrenTime, func(ctx context.Context, uid int) (a answer) {
 		var err error
 		if a.all, a.unread, err = listAs(ctx, uid); err != nil {
 			a.unread = []string{err.Error()}
@@ -36,16 +34,13 @@ func others(note func(string)) (all []Session) {
 	}
 	for _, uid := range users {
 		a := answers[uid]
-		for _, w := range a.unread[:min(len(a.unread), maxUnread)] {
+		for _, w := range a.unread[:min(len(a.unread), proc.MaxNamed)] {
 			note("user " + display.User(uid) + ": " + w)
 		}
 		all = append(all, a.all...)
 	}
 	return all
 }
-
-// maxUnread bounds how many of the sessions that another user cannot read are named.
-const maxUnread = 20
 
 // listAs reads the living sessions of another user, and what that user could not read.
 func listAs(ctx context.Context, uid int) (all []Session, unread []string, err error) {
@@ -80,7 +75,7 @@ func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
 	delete(byUser, uid)
 	users := slices.Sorted(maps.Keys(byUser))
 	// A child ends a little later than it waits.
-	total := timeout + othersDeadline
+	total := timeout + proc.ChildrenTime
 	others := argv.Each(users, total, total, func(ctx context.Context, u int) []Stopped {
 		return stopAs(ctx, u, byUser[u], timeout)
 	})
@@ -98,7 +93,7 @@ func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
 // stopAs stops sessions of another user. What that user says of other sessions is ignored.
 func stopAs(ctx context.Context, uid int, sessions []Session, timeout time.Duration) []Stopped {
 	if end, ok := ctx.Deadline(); ok { // It must still answer.
-		timeout = min(timeout, max(time.Until(end)-othersDeadline/10, 0))
+		timeout = min(timeout, max(time.Until(end)-proc.ChildrenTime/10, 0))
 	}
 	words := []string{"stop", "--json", "--timeout=" + timeout.String()}
 	for _, l := range sessions {

@@ -12,7 +12,7 @@ import (
 func Lost(before, now json.RawMessage) string {
 	const version = "protocolVersion"
 	if a, b := ValueAt(before, version), ValueAt(now, version); !SameJSON(a, b) {
-		return fmt.Sprintf("%s was %s and is %s", version, Show(a, longestShown), Show(b, longestShown))
+		return fmt.Sprintf("%s was %s and is %s", version, show(a), show(b))
 	}
 	had, has := flagsOf(before), flagsOf(now)
 	for _, name := range slices.Sorted(maps.Keys(had)) {
@@ -42,18 +42,12 @@ func flagsOf(result json.RawMessage) map[string]map[string]any {
 	return flags
 }
 
-// longestShown is for a line of the log.
-const longestShown = 100
-
-// Show shortens a value for people to at most longest bytes.
-func Show(raw json.RawMessage, longest int) string {
-	switch {
-	case raw == nil:
+// show shortens a value for a line of the log.
+func show(raw json.RawMessage) string {
+	if raw == nil {
 		return "missing"
-	case len(raw) > longest:
-		return fmt.Sprintf("%.*s...", longest, raw)
 	}
-	return string(raw)
+	return fmt.Sprintf("%.100s", raw)
 }
 
 // SameJSON reports whether two values are equal, whatever the order of their keys.

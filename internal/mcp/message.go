@@ -8,10 +8,8 @@ type Kind uint8
 const (
 	// Opaque is a line that no receiver takes for a message: no JSON object, or one that is none of the other kinds.
 	Opaque Kind = iota
-	// Unclear may be a message to its receiver, but cannot be read here.
+	// Unclear may be a message to its receiver, or several (2025-03-26, basic/index, "Batching"), but cannot be read here.
 	Unclear
-	// Batch is a line with messages in it (2025-03-26, basic/index, "Batching").
-	Batch
 	// Request has a method and an id. It is to be answered.
 	Request
 	// Notification has a method and no id.
@@ -29,7 +27,7 @@ const DefaultMax = 64 << 20
 
 // Message is one line of JSON-RPC.
 type Message struct {
-	// ID is the id as JSON, in one spelling for all equal ids (1, 1.0 and 1e0; "a" and "\u0061"). Empty if there is none.
+	// ID is the id as JSON, in one spelling for all equal ids ("a" and "\u0061"). Empty if there is none.
 	ID string
 	// Method is decoded. Empty for a response.
 	Method string
@@ -58,7 +56,7 @@ func Parse(line []byte) Message {
 		m.readObject()
 	case m.Raw[0] == '[':
 		if next := bytes.TrimLeft(m.Raw[1:], " \t\r"); len(next) > 0 && next[0] == '{' { // Not "[INFO] listening".
-			m.Kind = Batch
+			m.Kind = Unclear
 		}
 	case bytes.HasPrefix(m.Raw, []byte(byteOrderMark)):
 		if behind := Parse(m.Raw[len(byteOrderMark):]); behind.Kind != Opaque {

@@ -24,7 +24,6 @@ const (
 	MethodProgress      = "notifications/progress"
 	MethodLog           = "notifications/message"
 	MethodUpdated       = "notifications/resources/updated"
-	MethodElicited      = "notifications/elicitation/complete"
 	MethodRootsChanged  = "notifications/roots/list_changed"
 	MethodAcknowledged  = "notifications/subscriptions/acknowledged"
 	MethodTaskStatus    = "notifications/tasks/status"

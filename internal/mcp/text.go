@@ -178,24 +178,6 @@ func Pick(text []byte, object Span, names []string, found []Span) {
 	}
 }
 
-// EachElement calls take for each element of an array. What is no array has none.
-func EachElement(text []byte, array Span, take func(element Span)) {
-	if array.To == 0 || text[array.From] != '[' {
-		return
-	}
-	o := Members{text: text[:array.To]}
-	for i := o.skip(array.From + 1); i < array.To && text[i] != ']'; i = o.skip(i) {
-		element := Span{i, o.end(i)}
-		if element.To <= i {
-			return
-		}
-		take(element)
-		if i = o.skip(element.To); i < array.To && text[i] == ',' {
-			i++
-		}
-	}
-}
-
 // TextOf is the string that a value says, "" if it is none.
 func TextOf(text []byte, value Span) string {
 	if value.To == 0 || text[value.From] != '"' {
@@ -219,8 +201,13 @@ type Edit struct {
 	With string
 }
 
-// Splice makes a line of a message with its newline, edited at places that come in order. Empty spans are left out.
+// Splice makes a line of a message with its newline, edited at some places. Empty spans are left out.
 func Splice(text []byte, edits ...Edit) []byte {
+	for i := range edits { // They are few. slices.SortFunc would bring a sort for this type, of seven kilobytes.
+		for j := i; j > 0 && edits[j].From < edits[j-1].From; j-- {
+			edits[j], edits[j-1] = edits[j-1], edits[j]
+		}
+	}
 	size := len(text) + 1
 	for _, e := range edits {
 		size += len(e.With)

@@ -17,11 +17,17 @@ func ValueAt(raw []byte, path ...string) json.RawMessage {
 // IsStray reports whether no receiver takes a line for a message.
 func IsStray(line []byte) bool { m := Parse(line); return m.Kind == Opaque }
 
-// ErrorReply is the line, with its newline, that answers a request with an error. id is JSON. The code is -32603,
-// "internal error" (JSON-RPC 2.0, section 5.1): MCP's own codes are for other things (2026-07-28, basic/index, "Error
-// Codes").
-func ErrorReply(id, message string) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`+"\n", id, Quote(message))
+// Codes of errors (JSON-RPC 2.0, section 5.1). MCP's own are for other things (2026-07-28, basic/index, "Error Codes").
+const (
+	CodeParse    = -32700
+	CodeInvalid  = -32600
+	CodeParams   = -32602
+	CodeInternal = -32603
+)
+
+// ErrorReply is the line, with its newline, that answers a request with an error. id is JSON.
+func ErrorReply(id string, code int, message string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`+"\n", id, code, Quote(message))
 }
 
 // PingReply is the line, with its newline, that answers a ping. id is JSON.

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"os"
@@ -52,19 +53,22 @@ func Ends(sig syscall.Signal) bool { return endingSignals&setOf(sig) != 0 }
 // one, as in the kernel.
 type Signals struct {
 	pending atomic.Uint64
-	// bell has a byte whenever something is pending.
-	bell [2]int
+	// bell is an eventfd that can be read whenever something is pending. A pipe would take 16 of its user's pages (pipe(7)).
+	bell int
 }
 
 // Catch catches the signals of a set, as far as they can be caught. The calling thread takes them also if they were blocked, so
 // call it on the locked main thread.
 func Catch(set SignalSet) (*Signals, error) {
-	s := &Signals{}
-	if err := unix.Pipe2(s.bell[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return nil, fmt.Errorf("make the signal pipe: %w", err)
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("make an eventfd for signals: %w", err)
 	}
+	s := &Signals{bell: bell}
 	set &^= uncaught
 	arrived := make(chan os.Signal, lastSignal)
+	var one [8]byte
+	binary.NativeEndian.PutUint64(one[:], 1)
 	for left := set; left != 0; left &= left - 1 {
 		signal.Notify(arrived, first(left))
 	}
@@ -72,7 +76,7 @@ func Catch(set SignalSet) (*Signals, error) {
 		for sig := range arrived {
 			if n, ok := sig.(syscall.Signal); ok {
 				s.pending.Or(uint64(setOf(n)))
-				_, _ = unix.Write(s.bell[1], []byte{0})
+				_, _ = unix.Write(s.bell, one[:])
 			}
 		}
 	}()
@@ -113,7 +117,7 @@ func ignoredAtStart() (set SignalSet) {
 }
 
 // FD can be read when signals have arrived.
-func (s *Signals) FD() int { return s.bell[0] }
+func (s *Signals) FD() int { return s.bell }
 
 // Take appends the signals that have arrived since the last time, each once: those that end a session, then SIGCHLD, then the
 // others by number. It may also be called when there are none, and on nil.
@@ -121,9 +125,9 @@ func (s *Signals) Take(into []syscall.Signal) []syscall.Signal {
 	if s == nil {
 		return into
 	}
-	var rung [4096]byte
+	var rung [8]byte
 	// The bell first: what is caught from here on rings again.
-	_, _ = unix.Read(s.bell[0], rung[:])
+	_, _ = unix.Read(s.bell, rung[:])
 	caught := SignalSet(s.pending.Swap(0))
 	for _, set := range [...]SignalSet{caught & endingSignals, caught & childSignal, caught &^ (endingSignals | childSignal)} {
 		for ; set != 0; set &= set - 1 {

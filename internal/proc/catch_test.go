@@ -17,12 +17,12 @@ import (
 
 // However often they came, each signal is read once: those that end a session, then SIGCHLD, then the others.
 func TestTake(t *testing.T) {
-	var s Signals
-	if err := unix.Pipe2(s.bell[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(s.bell[0])
-	defer unix.Close(s.bell[1])
+	defer unix.Close(bell)
+	s := Signals{bell: bell}
 	want := []syscall.Signal{1, 2, 3, 15, syscall.SIGCHLD, 10, 12, 24, 28, 64}
 	for _, sig := range want {
 		s.pending.Or(uint64(setOf(sig)))

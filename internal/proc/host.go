@@ -26,5 +26,11 @@ func (r *Reader) ReadHost() (Host, error) {
 	return h, nil
 }
 
+// IsFirst reports whether a host is the first pid namespace of its machine, which lasts until the next boot.
+func (h Host) IsFirst() bool { return uint32(h.PIDNS) == firstPIDNamespace }
+
+// firstPIDNamespace is the inode of the pid namespace that the kernel starts with (PROC_PID_INIT_INO in linux/proc_ns.h).
+const firstPIDNamespace = 0xEFFFFFFC
+
 // firstTimeNamespace is the inode of the time namespace that the kernel starts with (PROC_TIME_INIT_INO in linux/proc_ns.h).
 const firstTimeNamespace = 0xEFFFFFFA

@@ -19,19 +19,7 @@ import (
 // ErrKeptWaiting says that the memory of a process could not be read in time: the process keeps its readers waiting.
 var ErrKeptWaiting = errors.New("the process keeps its readers waiting")
 
-// A read takes microseconds. One that has not ended after so many pauses is given up. After a first process that kept its readers
-// waiting, fewer will do, since there may be many.
 const (
-	memoryPause  = 50 * time.Millisecond
-	memoryPauses = 6
-)
-
-// A process may tell the kernel that any part of its memory, even 64 GB, is its command line or its environment
-// (PR_SET_MM_MAP in prctl(2)). execve(2) accepts far less: three quarters of 8 MiB for both together.
-const (
-	maxEnviron = 8 << 20
-	// maxArgs bounds what is read of a command line: enough to recognise it. What is read is kept for every process.
-	maxArgs = 64 << 10
 	// memoryWindow is how much of an environment is in memory at a time. Only the beginning of a longer variable is seen.
 	memoryWindow = 64 << 10
 	// firstArgs is the size of the first buffer. Most command lines fit in it.

@@ -14,8 +14,6 @@ type Peer struct {
 	In, Out Stream
 	// Ended says that In has reached its end, Broken that Out takes no more.
 	Ended, Broken bool
-	// Sent is how much was written to Out, in bytes.
-	Sent int64
 	// heard is what was read and not taken yet, from next on. The first scanned bytes of that have no end of line.
 	heard         []byte
 	next, scanned int
@@ -37,11 +35,11 @@ const (
 // Connect makes pipes to a new process and gives it its ends of them. The caller calls closeTheirs once it has started the
 // process, or failed to. What the peer has said before is forgotten.
 func (p *Peer) Connect(c *proc.Child) (closeTheirs func(), err error) {
-	in, theirOut, err := pipe(true)
+	in, theirOut, err := Pipe(true)
 	if err != nil {
 		return nil, err
 	}
-	out, theirIn, err := pipe(false)
+	out, theirIn, err := Pipe(false)
 	if err != nil {
 		in.Close()
 		_ = unix.Close(theirOut)
@@ -58,7 +56,7 @@ func (p *Peer) Connect(c *proc.Child) (closeTheirs func(), err error) {
 func (p *Peer) Close() {
 	p.In.Close()
 	p.Out.Close()
-	*p = Peer{In: closedStream(), Out: closedStream(), Ended: true, Sent: p.Sent}
+	*p = Peer{In: closedStream(), Out: closedStream(), Ended: true}
 }
 
 // Hears is what to wait for before Read; poll(2) ignores a negative descriptor.
@@ -93,6 +91,16 @@ func (p *Peer) Read() int {
 	n, end := p.In.Read(p.heard[have:min(cap(p.heard), have+kept)])
 	p.heard, p.Ended = p.heard[:have+n], end
 	return n
+}
+
+// Drain has hear read what is in the stream now, and no more: a process that outlives the peer may write for ever.
+func (p *Peer) Drain(hear func() int) {
+	for left := p.Queued(); left > 0; {
+		n := hear()
+		if left -= n; n == 0 {
+			return
+		}
+	}
 }
 
 // Line gives the next whole line with its newline, nil if there is none. It is valid until the next Read.
@@ -142,7 +150,6 @@ func (p *Peer) Put(text []byte) {
 	if p.Waiting() == 0 && len(text) >= direct {
 		var n int
 		n, p.Broken = p.Out.Write(text)
-		p.Sent += int64(n)
 		text = text[n:]
 	}
 	p.outbox = append(p.outbox, text...)
@@ -160,7 +167,6 @@ func (p *Peer) Flush() (moved bool) {
 	for p.Waiting() > 0 && !p.Broken && p.Out.fd >= 0 {
 		var n int
 		n, p.Broken = p.Out.Write(p.outbox[p.written:])
-		p.Sent += int64(n)
 		p.written += n
 		moved = moved || n > 0
 		if p.Waiting() > 0 { // What it takes is taken.
@@ -186,7 +192,6 @@ func (p *Peer) Shrink() {
 	}
 }
 
-// readable is the number of bytes that can be read now.
 func readable(fd int) int {
 	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
 	if err != nil {

@@ -22,7 +22,7 @@ func request(id string) string {
 func refusal(ids ...string) string {
 	var all strings.Builder
 	for _, id := range ids {
-		all.Write(mcp.ErrorReply(id, "no server"))
+		all.Write(mcp.ErrorReply(id, mcp.CodeInternal, "no server"))
 	}
 	return all.String()
 }
@@ -65,7 +65,7 @@ func TestRefuseWhatWasPassedOn(t *testing.T) {
 	s.relay.Restore()
 	s.settle()
 	s.reads(s.serverIn, request("10"))
-	if !s.relay.Flush(Unanswered{Answer: "no server"}, 0) {
+	if !s.relay.Flush("no server", false, 0) {
 		t.Error("the client has not got everything")
 	}
 	s.reads(s.fromRelay, refusal("10"))
@@ -118,16 +118,15 @@ func TestRefuseIsBounded(t *testing.T) {
 // What a client is owed at the end comes after all that the server has written.
 func TestFlushPaysDebts(t *testing.T) {
 	for name, c := range map[string]struct {
-		output, want string
-		owed         Unanswered
+		output, want, owed string
 	}{
-		"nothing owed":      {"", "", Unanswered{}},
-		"answers":           {serverSays, serverSays + refusal("7", "8"), Unanswered{Answer: "no server"}},
-		"unread":            {"", refusal("7", "8", "null"), Unanswered{Answer: "no server", Unread: true}},
-		"after half a line": {serverSays[:20], refusal("7", "8"), Unanswered{Answer: "no server"}},
-		"half a line":       {serverSays[:20], serverSays[:20], Unanswered{}},
+		"nothing owed":      {"", "", ""},
+		"answers":           {serverSays, serverSays + refusal("7", "8"), "no server"},
+		"unread":            {"", refusal("7", "8", "null"), "no server"},
+		"after half a line": {serverSays[:20], refusal("7", "8"), "no server"},
+		"half a line":       {serverSays[:20], serverSays[:20], ""},
 		"all but the newline": {
-			strings.TrimSuffix(serverSays, "\n"), serverSays + refusal("7", "8"), Unanswered{Answer: "no server"},
+			strings.TrimSuffix(serverSays, "\n"), serverSays + refusal("7", "8"), "no server",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +138,7 @@ func TestFlushPaysDebts(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.endServer()
-			if !s.relay.Flush(c.owed, testkit.Patience) {
+			if !s.relay.Flush(c.owed, name == "unread", testkit.Patience) {
 				t.Error("the client has not got everything")
 			}
 			s.reads(s.fromRelay, c.want)
@@ -175,7 +174,7 @@ func TestFlushDropsHalfALine(t *testing.T) {
 			c.before(s)
 			s.write(s.serverOut, c.output)
 			s.relay.Finish()
-			if !s.relay.Flush(Unanswered{}, testkit.Patience) {
+			if !s.relay.Flush("", false, testkit.Patience) {
 				t.Error("the client has not got everything")
 			}
 			s.reads(s.fromRelay, "")
@@ -191,7 +190,7 @@ func TestFlushIsBounded(t *testing.T) {
 		s.write(s.toRelay, request("7"))
 		s.relay.Finish()
 		s.full(s.relay.client.Out.fd)
-		if s.relay.Flush(Unanswered{Answer: "no server"}, 0) {
+		if s.relay.Flush("no server", false, 0) {
 			t.Error("the client's stream is full, and it is said to have everything")
 		}
 		done := make(chan bool)
@@ -209,7 +208,7 @@ func TestFlushIsBounded(t *testing.T) {
 				all = append(all[max(0, len(all)-1000):], buf[:n]...)
 			}
 		}()
-		if !s.relay.Flush(Unanswered{}, testkit.Patience) {
+		if !s.relay.Flush("", false, testkit.Patience) {
 			t.Error("the client has read everything")
 		}
 		<-done // or it would read from the next test's descriptor
@@ -221,7 +220,7 @@ func TestFlushIsBounded(t *testing.T) {
 		s.write(s.toRelay, request("7"))
 		s.must(unix.Close(s.fromRelay))
 		// It returns at once, or the test never ends.
-		if s.relay.Flush(Unanswered{Answer: "no server"}, 24*time.Hour) {
+		if s.relay.Flush("no server", false, 24*time.Hour) {
 			t.Error("a client that is gone is said to have everything")
 		}
 	})
@@ -238,7 +237,7 @@ func TestFlushIsBoundedWithoutPoll(t *testing.T) {
 	s.must(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
 	s.must(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: before.Max}))
 	done := make(chan bool, 1)
-	go func() { done <- s.relay.Flush(Unanswered{}, 50*time.Millisecond) }()
+	go func() { done <- s.relay.Flush("", false, 50*time.Millisecond) }()
 	defer func() { s.must(unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) }()
 	select {
 	case flushed := <-done:

@@ -41,8 +41,6 @@ type state struct {
 	raw, plain bool
 	// unproven says that a new server has not answered anything yet. One may write a line to its output, and end.
 	unproven bool
-	// parked says that nothing of the client is read, because the next server takes up where the last one has stopped.
-	parked bool
 	// closed says that the end of the client's stream was reported, final that the session ends, and spoke that a server
 	// has written something.
 	closed, final, spoke bool
@@ -67,7 +65,7 @@ const only mux.Client = 1
 
 // New makes a relay for the client's two streams. A message of more than limit bytes is an event of kind TooLong.
 func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
-	r := &Relay{max: limit, used: now, mux: mux.New(mux.Limits{})}
+	r := &Relay{max: limit, used: now, mux: mux.New()}
 	r.mux.Alone = true
 	r.mux.Attach(only)
 	r.client = Peer{In: fromClient, Out: toClient, Ended: fromClient.fd < 0}
@@ -84,11 +82,9 @@ func (r *Relay) Cache(load func(greeting []byte) mux.Published, save func(greeti
 // Connect makes pipes to a new server and gives the child its ends of them. The caller calls closeTheirs once it has
 // started the child, or failed to.
 func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
-	waits := r.server.TakeOutbox()
 	if closeTheirs, err = r.server.Connect(c); err != nil {
 		return nil, err
 	}
-	r.server.outbox = waits
 	r.errs.last = Tail{}
 	c.Stderr = r.errs.theirs
 	return closeTheirs, nil
@@ -119,7 +115,7 @@ func (r *Relay) Polls() (p Polled) {
 // hearsClient reports whether more of the client is read now. A server that reads no more has the rest left in the stream, for
 // the next one.
 func (r *Relay) hearsClient() bool {
-	if r.mode == modeEnding || r.parked || r.server.Broken {
+	if r.mode == modeEnding || r.server.Broken {
 		return false
 	}
 	return !r.server.Full() && r.mux.Held() <= r.max
@@ -183,7 +179,6 @@ func (r *Relay) hearClient() {
 	r.bound(&r.client)
 }
 
-// fromClient takes a line of the client.
 func (r *Relay) fromClient(line []byte) {
 	if !r.fits(len(line)) {
 		return
@@ -213,7 +208,6 @@ func (r *Relay) hearServer() (n int) {
 	return n
 }
 
-// fromServer takes a line of the server.
 func (r *Relay) fromServer(line []byte) {
 	switch {
 	case !r.fits(len(line)):
@@ -260,7 +254,6 @@ func (r *Relay) bound(p *Peer) {
 	}
 }
 
-// deliver has lines written.
 func (r *Relay) deliver(outs []mux.Out) {
 	for _, o := range outs {
 		if o.To == mux.Server {
@@ -286,7 +279,7 @@ func (r *Relay) publish() {
 
 // endStdin closes the server's standard input once it has all that the client has sent.
 func (r *Relay) endStdin() {
-	if r.server.Broken || r.client.Ended && (r.mode == modePassing || r.final) && r.server.Waiting() == 0 && !r.parked {
+	if r.server.Broken || r.client.Ended && (r.mode == modePassing || r.final) && r.server.Waiting() == 0 {
 		r.server.Out.Close()
 	}
 }
@@ -309,7 +302,6 @@ func (r *Relay) Shrink() {
 	r.server.Shrink()
 }
 
-// events returns the events since the last call.
 func (r *Relay) events() []Event {
 	happened := r.happened
 	r.happened = nil
@@ -358,9 +350,6 @@ func (r *Relay) Unrestorable() string {
 	}
 	return ""
 }
-
-// Sent is how much the present server was sent, in bytes.
-func (r *Relay) Sent() int64 { return r.server.Sent }
 
 // ClientEnded reports whether the client's stream has ended, and the server has been sent all of it. Only for a pipe or a
 // socket does poll(2) tell of such an end.

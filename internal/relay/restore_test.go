@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // A new server is told the log level and the subscriptions of the last one, in order, and nothing before it has answered. The client learns
@@ -90,7 +88,7 @@ func TestRestoreFindsAnotherServer(t *testing.T) {
 		}
 		s.relay.Finish()
 		s.endServer()
-		if !s.relay.Flush(Unanswered{Answer: "no server"}, 0) {
+		if !s.relay.Flush("no server", false, 0) {
 			t.Error("the client has not got everything")
 		}
 		s.reads(s.fromRelay, refusal("7"))
@@ -123,28 +121,4 @@ func TestRestoreTwice(t *testing.T) {
 	s.reads(s.serverIn, initialize+initialized)
 	s.reads(s.fromRelay, "")
 	s.fallAsleep()
-}
-
-// A server that takes up where another one stopped gets what that one has not acted upon, then what was on its way, and then
-// what the client says next. The client gets all that the other one has said.
-func TestParked(t *testing.T) {
-	s := newStage(t, false)
-	s.tells(s.write(s.toRelay, request("1")))
-	s.reads(s.serverIn, request("1"))
-	if n := s.relay.Sent(); n != int64(len(request("1"))) {
-		t.Errorf("it was sent %d bytes", n)
-	}
-	const last = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
-	_, err := unix.Write(s.serverOut, []byte(last))
-	s.must(err)
-	s.relay.Park([]byte("unread\n"))
-	s.tells(s.settle())
-	s.reads(s.fromRelay, last)
-	s.tells(s.write(s.toRelay, request("2")))
-	s.connect()
-	s.relay.Unpark()
-	s.tells(s.settle())
-	s.reads(s.serverIn, "unread\n"+request("2"))
-	s.tells(s.write(s.serverOut, `{"jsonrpc":"2.0","id":2,"result":{}}`+"\n"))
-	s.reads(s.fromRelay, `{"jsonrpc":"2.0","id":2,"result":{}}`+"\n")
 }

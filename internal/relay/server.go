@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -9,21 +8,6 @@ import (
 	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/proc"
 )
-
-// Park keeps the conversation as it is, for a server that takes up where the last one stopped. unread is what that one has not
-// acted upon. What that one has written is passed on.
-func (r *Relay) Park(unread []byte) {
-	r.takeRest()
-	waits := slices.Concat(unread, r.server.TakeOutbox())
-	r.server.Close()
-	r.server.outbox, r.parked = waits, true
-}
-
-// Unpark goes on with the server that Connect has been called for.
-func (r *Relay) Unpark() {
-	r.parked = false
-	r.server.Flush()
-}
 
 // EndServer closes the server's standard input. From now on the client's messages stay in its stream.
 func (r *Relay) EndServer() {
@@ -37,20 +21,15 @@ func (r *Relay) EndServer() {
 func (r *Relay) Disconnect(why string) {
 	r.takeRest()
 	r.server.Close()
-	r.mode, r.parked = modeServerless, false
+	r.mode = modeServerless
 	r.deliver(r.mux.ServerGone(why))
 	r.client.Flush()
 }
 
-// takeRest reads what a server has left in the pipe, and no more: a process that outlives it may write for ever. Of a line that
-// has not ended the client gets nothing but a message that lacks only its newline.
+// takeRest reads what a server has left in the pipe. Of a line that has not ended the client gets nothing but a message that lacks
+// only its newline.
 func (r *Relay) takeRest() {
-	for left := r.server.Queued(); left > 0; {
-		n := r.hearServer()
-		if left -= n; n == 0 {
-			break
-		}
-	}
+	r.server.Drain(r.hearServer)
 	if r.server.Unfinished() == 0 {
 		return
 	}
@@ -73,7 +52,6 @@ func (r *Relay) Restore() []Event {
 	return r.events()
 }
 
-// lookAtRestore reports how far the new server is.
 func (r *Relay) lookAtRestore() {
 	why, changed := r.mux.Failed()
 	switch {
@@ -139,27 +117,14 @@ func (r *Relay) Finish() {
 	r.endStdin()
 }
 
-// Unanswered says what becomes of the requests without an answer when a session ends.
-type Unanswered struct {
-	// Answer is the error for each request without an answer; "" where they get none.
-	Answer string
-	// Unread says that a message was too long to be read to its end, so its id may not be known. The client then gets an
-	// error with id null as well.
-	Unread bool
-}
-
-// Flush passes on the server's last output, and then answers the open requests. It waits for a client that does not read for so
+// Flush passes on the server's last output, and then answers the open requests with an error, unless that is "". With
+// unread a message was too long to be read to its end, so its id may not be known: one more error has id null. Flush waits for a client that does not read for so
 // long, and reports whether the client has taken everything. A client that is gone gets nothing.
-func (r *Relay) Flush(open Unanswered, patience time.Duration) bool {
+func (r *Relay) Flush(answer string, unread bool, patience time.Duration) bool {
 	defer r.flushStderr()
 	r.final = true
-	if open.Answer == "" && r.mode == modePassing || r.raw { // What the server has begun is the last that there is.
-		for left := r.server.Queued(); left > 0; {
-			n := r.hearServer()
-			if left -= n; n == 0 {
-				break
-			}
-		}
+	if answer == "" && r.mode == modePassing || r.raw { // What the server has begun is the last that there is.
+		r.server.Drain(r.hearServer)
 		if rest := r.server.TakeRest(); r.errs.guards && !r.raw && len(rest) > 0 && mcp.IsStray(rest) {
 			r.errs.stray(rest)
 		} else {
@@ -168,12 +133,12 @@ func (r *Relay) Flush(open Unanswered, patience time.Duration) bool {
 	} else {
 		r.takeRest()
 	}
-	if open.Answer != "" {
-		r.deliver(r.mux.ServerGone(open.Answer))
-		_ = r.Refuse(open.Answer)
+	if answer != "" {
+		r.deliver(r.mux.ServerGone(answer))
+		_ = r.Refuse(answer)
 	}
-	if open.Unread {
-		r.client.Put(mcp.ErrorReply(mcp.IDNull, open.Answer))
+	if unread {
+		r.client.Put(mcp.ErrorReply(mcp.IDNull, mcp.CodeInternal, answer))
 	}
 	for limit := time.Now().Add(patience); !r.client.Broken && r.client.Waiting() > 0; {
 		fds := []unix.PollFd{r.client.Tells()}

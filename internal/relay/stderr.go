@@ -32,10 +32,10 @@ const strayRoom = 64 << 10
 func (r *Relay) Stderr(guards, keeps bool) (err error) {
 	e := &r.errs
 	if e.guards = guards; guards || keeps {
-		e.Out, e.Broken = errorEnd(2), false
+		e.Out, e.Broken = ErrorEnd(2), false
 	}
 	if keeps {
-		if e.In, e.theirs, err = pipe(true); err != nil {
+		if e.In, e.theirs, err = Pipe(true); err != nil {
 			return fmt.Errorf("make a pipe for standard error: %w", err)
 		}
 		e.Ended = false
@@ -59,8 +59,8 @@ func (r *Relay) LastWords() *Tail {
 	return &e.last
 }
 
-// errorEnd is a descriptor for text to which no write blocks. A terminal may be held by its user.
-func errorEnd(fd int) Stream {
+// ErrorEnd is a descriptor for text to which no write blocks. A terminal may be held by its user.
+func ErrorEnd(fd int) Stream {
 	s := WriteEnd(fd)
 	if _, err := unix.IoctlGetInt(fd, unix.TIOCOUTQ); err == nil && !s.socket {
 		if again, err := proc.Reopen(fd, unix.O_WRONLY); err == nil {
@@ -70,7 +70,6 @@ func errorEnd(fd int) Stream {
 	return s
 }
 
-// copy copies what is there once.
 func (e *stderr) copy() {
 	e.Read()
 	text := e.TakeRest()
@@ -94,7 +93,6 @@ func (r *Relay) copyStderr(ready Polled) {
 // stderrTime bounds the wait for a client to take the last of standard error: it holds up the end of the session.
 const stderrTime = 250 * time.Millisecond
 
-// flushStderr passes on the last of standard error.
 func (r *Relay) flushStderr() {
 	e := &r.errs
 	e.stray(nil)

@@ -113,14 +113,14 @@ func TestGuardLastLine(t *testing.T) {
 			s.tells(s.write(s.serverOut, text))
 			s.endServer()
 			s.tells(s.settle(), Event{Kind: ServerClosed})
-			if !s.relay.Flush(Unanswered{Answer: more}, testkit.Patience) {
+			if !s.relay.Flush(more, false, testkit.Patience) {
 				t.Error("not flushed")
 			}
 			got, strayed := s.read(s.fromRelay), s.read(errs)
 			if passes != strings.HasPrefix(got, text) || passes != (strayed == "") || !passes && strings.TrimSpace(strayed) != text {
 				t.Errorf("%q with %q: the client got %q, and %q", text, more, got, strayed)
 			}
-			if !passes && more != "" && !strings.HasPrefix(got, string(mcp.ErrorReply("2", more))) {
+			if !passes && more != "" && !strings.HasPrefix(got, string(mcp.ErrorReply("2", mcp.CodeInternal, more))) {
 				t.Errorf("%q: no error for the call: %q", text, got)
 			}
 		}
@@ -180,7 +180,7 @@ func TestGuardBroken(t *testing.T) {
 		s.tells(s.write(s.serverOut, "noise\n"+listed))
 		s.reads(s.fromRelay, listed)
 	}
-	if !s.relay.Flush(Unanswered{}, testkit.Patience) {
+	if !s.relay.Flush("", false, testkit.Patience) {
 		t.Error("not flushed")
 	}
 }

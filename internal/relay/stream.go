@@ -20,7 +20,6 @@ type Stream struct {
 	pipe   bool
 }
 
-// closedStream is no stream.
 func closedStream() Stream { return Stream{fd: -1} }
 
 // ReadEnd is a descriptor of the caller's to read from. A read after poll(2) has reported input does not block, because
@@ -45,6 +44,15 @@ func WriteEnd(fd int) Stream {
 	return s
 }
 
+// Own is a descriptor of an open file description of our own. No read or write of it blocks, and Close closes it.
+func Own(fd int) Stream {
+	_ = unix.SetNonblock(fd, true)
+	return Stream{fd: fd, ours: true}
+}
+
+// FD is the descriptor; -1 when closed.
+func (s Stream) FD() int { return s.fd }
+
 // pipeBuf is PIPE_BUF, in bytes: a pipe that poll(2) calls writable takes that much without blocking (pipe(7)).
 const pipeBuf = 4096
 
@@ -57,8 +65,8 @@ func streamOf(fd int) (Stream, bool) {
 	return Stream{fd: fd, socket: kind == unix.S_IFSOCK, pipe: kind == unix.S_IFIFO}, true
 }
 
-// pipe makes a pipe. Our end does not block; theirs does, as a server expects.
-func pipe(oursReads bool) (ours Stream, theirs int, err error) {
+// Pipe makes a pipe. Our end does not block; theirs does, as a server expects.
+func Pipe(oursReads bool) (ours Stream, theirs int, err error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		return closedStream(), -1, err

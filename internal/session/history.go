@@ -86,19 +86,15 @@ const (
 const (
 	// MaxPast is how many sessions History lists.
 	MaxPast = 500
-	// maxHistory is the size, in bytes, from which on a history is the old one, and the next line begins another.
-	maxHistory = 1 << 20
 	// maxPast bounds a line, in bytes.
 	maxPast = 32 << 10
-	// appendTime is how long a home directory may take to answer.
-	appendTime = 3 * time.Second
 )
 
 // errHung says that the home directory does not answer.
 var errHung = errors.New("the home directory does not answer")
 
 // Append writes a session into the history of this process's user. Nothing of the session may be left to end: it may take
-// appendTime, and then leave a thread that hangs, which ends with the process. The error says why the history lacks it.
+// proc.HistoryTime, and then leave a thread that hangs, which ends with the process. The error says why the history lacks it.
 func (p *Past) Append() error {
 	line, err := json.Marshal(p)
 	if len(line) > maxPast {
@@ -145,12 +141,12 @@ func (p *Past) Draft() (line []byte, directory int, err error) {
 	return bytes.TrimSuffix(line, []byte("}")), (<-opened).at.FD(), nil
 }
 
-// inTime does something in a home directory, for appendTime at the longest.
+// inTime does something in a home directory, for proc.HistoryTime at the longest.
 func inTime(do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	// A timer of package time would start the runtime's poller, which ends a process that can open nothing any more.
-	for deadline := time.Now().Add(appendTime); time.Now().Before(deadline); proc.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(proc.HistoryTime); time.Now().Before(deadline); proc.Sleep(time.Millisecond) {
 		runtime.Gosched()
 		select {
 		case err := <-done:
@@ -179,7 +175,7 @@ func (d *Directory) appendPast(line []byte) error {
 // rotateHistory makes a history that is full the old one. The lock is on the file, so none is renamed that has just begun.
 func (d *Directory) rotateHistory() {
 	var named, locked unix.Stat_t
-	if d.at.Look(HistoryFile, &named) != nil || named.Size < maxHistory {
+	if d.at.Look(HistoryFile, &named) != nil || named.Size < proc.MaxHistory {
 		return
 	}
 	fd, err := d.openHistory()
@@ -188,7 +184,7 @@ func (d *Directory) rotateHistory() {
 	}
 	defer unix.Close(fd)
 	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil && unix.Fstat(fd, &locked) == nil &&
-		d.at.Look(HistoryFile, &named) == nil && named.Ino == locked.Ino && named.Size >= maxHistory {
+		d.at.Look(HistoryFile, &named) == nil && named.Ino == locked.Ino && named.Size >= proc.MaxHistory {
 		_ = d.at.Rename(HistoryFile, oldHistory)
 	}
 }
@@ -202,7 +198,7 @@ func (d *Directory) openHistory() (int, error) {
 func (d *Directory) History() (all []*Past, unread int, err error) {
 	var b []byte
 	for _, name := range []string{oldHistory, HistoryFile} {
-		part, readErr := d.at.ReadEnd(name, 2*maxHistory)
+		part, readErr := d.at.ReadEnd(name, 2*proc.MaxHistory)
 		if readErr != nil && !errors.Is(readErr, unix.ENOENT) {
 			err = readErr
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"mcp-tether/internal/proc"
 )
 
 // Two hundred sessions that end at once lose no line, though the history gets full meanwhile.
@@ -14,7 +16,7 @@ func TestHistoryOfManyAtOnce(t *testing.T) {
 	name := t.TempDir()
 	dir := open(t, name)
 	old := fmt.Sprintf(`{"id":"%016x","args":["%s"]}`+"\n", 1, strings.Repeat("x", 1000))
-	if err := os.WriteFile(name+"/"+HistoryFile, []byte(strings.Repeat(old, maxHistory/len(old)-50)), 0o600); err != nil {
+	if err := os.WriteFile(name+"/"+HistoryFile, []byte(strings.Repeat(old, proc.MaxHistory/len(old)-50)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var ended sync.WaitGroup
@@ -32,7 +34,7 @@ func TestHistoryOfManyAtOnce(t *testing.T) {
 		t.Errorf("%d sessions, %d unread, %v", len(all), unread, err)
 	}
 	for _, file := range []string{HistoryFile, oldHistory} {
-		if st, err := os.Stat(name + "/" + file); err != nil || st.Mode().Perm() != 0o600 || st.Size() > maxHistory+many*1100 {
+		if st, err := os.Stat(name + "/" + file); err != nil || st.Mode().Perm() != 0o600 || st.Size() > proc.MaxHistory+many*1100 {
 			t.Errorf("%s: %v, %v", file, st, err)
 		}
 	}

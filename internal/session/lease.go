@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
 )
 
 // Lease is the locked record of a session, or another locked file. Its descriptor is close-on-exec: no server inherits it.
@@ -74,9 +76,9 @@ const block = 4 << 10
 // without its command line, which is for people. One that a full disk has cut short proves nothing until it is written again.
 func (l *Lease) Write(r Record) error {
 	b, err := json.Marshal(r)
-	if len(b) >= maxRecord {
+	if len(b) >= proc.MaxRecord {
 		r.Args = nil
-		if b, err = json.Marshal(r); len(b) >= maxRecord {
+		if b, err = json.Marshal(r); len(b) >= proc.MaxRecord {
 			err = unix.EFBIG
 		}
 	}
@@ -86,7 +88,7 @@ func (l *Lease) Write(r Record) error {
 	// A shorter one covers the last one with spaces, so that it takes one step.
 	var was unix.Stat_t
 	_ = unix.Fstat(l.fd, &was)
-	pad := max(block-1-len(b)%block, int(min(was.Size, maxRecord))-1-len(b))
+	pad := max(block-1-len(b)%block, int(min(was.Size, proc.MaxRecord))-1-len(b))
 	b = append(append(b, bytes.Repeat([]byte{' '}, pad)...), '\n')
 	n, err := unix.Pwrite(l.fd, b, 0)
 	if err == nil && n < len(b) {

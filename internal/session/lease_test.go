@@ -23,7 +23,7 @@ func TestWriteLongRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lease.Release()
-	long := Record{Version: Version, ID: id, Args: []string{strings.Repeat("x", maxRecord)}, Keep: []string{"chrome"}}
+	long := Record{Version: Version, ID: id, Args: []string{strings.Repeat("x", proc.MaxRecord)}, Keep: []string{"chrome"}}
 	if err := lease.Write(long); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestWriteLongRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for size, want := range map[int]error{maxRecord - 1: nil, maxRecord: unix.EFBIG} {
+	for size, want := range map[int]error{proc.MaxRecord - 1: nil, proc.MaxRecord: unix.EFBIG} {
 		long.Keep[0] = strings.Repeat("x", size-len(rest))
 		if err := lease.Write(long); !errors.Is(err, want) {
 			t.Errorf("%d bytes: %v", size, err)

@@ -116,15 +116,12 @@ func (p Place) Tell(s Sharing) error {
 
 // Sharing is what Tell has written. The host's user may have written anything.
 func (p Place) Sharing() (s Sharing, err error) {
-	b, err := p.dir.at.ReadRegular(file(p.name, recordSuffix), maxSharing)
+	b, err := p.dir.at.ReadRegular(file(p.name, recordSuffix), proc.MaxSharing)
 	if err == nil {
 		err = json.Unmarshal(b, &s)
 	}
 	return s, err
 }
-
-// maxSharing bounds what Sharing reads, in bytes.
-const maxSharing = 4 << 20
 
 // removeDeadPlaces removes what killed hosts have left.
 func (d *Directory) removeDeadPlaces() error {

@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// maxRecord bounds a record file, in bytes.
-const maxRecord = 64 << 10
+	"mcp-tether/internal/proc"
+)
 
 // How often to read a record that is perhaps being written, and how long to wait between.
 const (
@@ -32,7 +31,7 @@ func (d *Directory) Read(id string) (Record, error) {
 
 func (d *Directory) read(id string) (Record, error) {
 	name := file(id, recordSuffix)
-	b, err := d.at.ReadRegular(name, maxRecord)
+	b, err := d.at.ReadRegular(name, proc.MaxRecord)
 	if err == nil && len(b) == 0 {
 		err = fmt.Errorf("read %s/%s: nothing is written yet: %w", d.Name, name, unix.ENOENT)
 	}

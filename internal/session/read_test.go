@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
 )
 
 // Bad records prove nothing: each is an error, none blocks, none is followed elsewhere.
@@ -30,7 +32,7 @@ func TestReadRefuses(t *testing.T) {
 		"FIFO":           func(name string) error { return unix.Mkfifo(name, 0o600) },
 		"directory":      func(name string) error { return os.Mkdir(name, 0o700) },
 		"empty":          write(""),
-		"huge":           write(good + strings.Repeat(" ", maxRecord)),
+		"huge":           write(good + strings.Repeat(" ", proc.MaxRecord)),
 		"huge hole":      func(name string) error { return errors.Join(write(good)(name), os.Truncate(name, 1<<40)) },
 		"truncated":      write(good[:len(good)-3]),
 		"two records":    write(good + good),

@@ -17,9 +17,6 @@ import (
 // maxSocket is the longest path of a unix socket, in bytes: 108 with the final zero (unix(7)).
 const maxSocket = 107
 
-// stateTime is how long a home directory may take to answer when a server starts.
-const stateTime = time.Second
-
 // Listen makes the session's socket, open to its user only, in the directory of what outlives sessions. Where that is
 // impossible (no home directory, a path that is too long, a file system without sockets) it is made below /tmp. The
 // descriptor is non-blocking and close-on-exec.
@@ -30,7 +27,7 @@ func Listen(id string, uid int, xdgState, home string) (fd int, path string, err
 		err  error
 	}
 	first := errHung
-	if proc.InTime(stateTime, func() { inState.fd, inState.path, inState.err = listenInState(id, uid, xdgState, home) }) {
+	if proc.InTime(proc.StateTime, func() { inState.fd, inState.path, inState.err = listenInState(id, uid, xdgState, home) }) {
 		if first = inState.err; first == nil {
 			return inState.fd, inState.path, nil
 		}

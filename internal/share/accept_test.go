@@ -11,16 +11,20 @@ import (
 
 	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/mcp/mux"
+	"mcp-tether/internal/proc"
 )
 
 // A connection for which there is no descriptor is accepted later.
 func TestAcceptWithoutDescriptors(t *testing.T) {
-	h := &host{gateway: -1, clients: map[mux.Client]*client{}, mux: mux.New(mux.Limits{})}
+	h := &host{gateway: -1, clients: map[mux.Client]*client{}, mux: mux.New()}
 	h.server.forget()
 	h.listener = listenAt(t, filepath.Join(t.TempDir(), "socket"))
-	h.polled = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
-	t.Cleanup(func() { _ = unix.Close(h.polled) })
-	h.watch(h.listener, source{kind: onListener}, unix.EPOLLIN)
+	var err error
+	if h.signals, err = proc.Catch(0); err != nil {
+		t.Fatal(err)
+	}
+	h.set = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
+	t.Cleanup(func() { _ = unix.Close(h.set) })
 
 	restore := noDescriptors(t)
 	h.step()

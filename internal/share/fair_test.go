@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,7 +14,7 @@ import (
 func TestClientsTakeTurns(t *testing.T) {
 	h := newHost(t)
 	stdin, stdout := pipeServer(t, h)
-	must(t)(unix.FcntlInt(uintptr(h.server.in), unix.F_SETPIPE_SZ, writtenAhead))
+	must(t)(unix.FcntlInt(uintptr(h.server.Out.FD()), unix.F_SETPIPE_SZ, writtenAhead))
 	many, one := connect(t, h), connect(t, h)
 	h.takeHello(many)
 	h.takeHello(one)
@@ -21,22 +22,21 @@ func TestClientsTakeTurns(t *testing.T) {
 		hears(h, many, c)
 		hears(h, one, c)
 	}
-	h.carryOut()
+	h.pass(time.Now())
 	must(t)(unix.Write(stdout, []byte(welcomeLine+"\n")))
 	h.turn(t)
 	const calls = 3000
 	for n := range calls {
 		hears(h, many, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"many"}}`, n))
 	}
-	h.carryOut()
+	h.pass(time.Now())
 	hears(h, one, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one"}}`)
 	var got strings.Builder
 	buf := make([]byte, 1<<10)
-	for h.server.size > 0 || queued(stdin) > 0 {
+	for h.server.size > 0 || must(t)(unix.IoctlGetInt(stdin, unix.TIOCINQ)) > 0 {
 		n := must(t)(unix.Read(stdin, buf))
 		got.Write(buf[:n])
 		h.turn(t)
-		h.carryOut()
 	}
 	first, _, _ := strings.Cut(got.String(), `"one"`)
 	before := strings.Count(first, `"many"`)

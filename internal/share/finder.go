@@ -127,7 +127,6 @@ func (f *Finder) watch() error {
 // Owners are the parent and, if that is a launcher, the gateway behind it.
 func (f *Finder) Owners() []proc.Owner { return f.owners }
 
-// placeKey is the key with its slot.
 func (f *Finder) placeKey() string {
 	if f.slot > 1 {
 		return fmt.Sprintf("%s-%d", f.key, f.slot)
@@ -135,7 +134,6 @@ func (f *Finder) placeKey() string {
 	return f.key
 }
 
-// place is where the host of the slot is.
 func (f *Finder) place() session.Place { return f.dir.Place(f.placeKey()) }
 
 // RetryPause is how long to wait before Find looks again for a host that begins or ends.
@@ -180,35 +178,25 @@ func (f *Finder) Hello(in, out int) error {
 // Conn is the connection to the host, to be polled for input; -1 while there is none.
 func (f *Finder) Conn() int { return f.conn }
 
-// News is what has become of the connection to a host.
-type News struct {
-	// Lost says that the host was killed, or has ended without a word. Ended says that the server has ended, with its Code.
-	Lost, Ended bool
-	// Elsewhere says that the session goes on at another host (Find).
-	Elsewhere bool
-	// Code is the exit code of a session that is over, and Why says more where there is more to say.
-	Code int
-	Why  string
-}
-
-// Hear reads what the host says. ok is false while it says nothing. After news there is no connection any more.
-func (f *Finder) Hear() (n News, ok bool) {
-	var v verdict
+// Hear reads what the host says. ok is false while it says nothing. After all but Here there is no connection any more.
+func (f *Finder) Hear() (v Verdict, ok bool) {
 	fds, err := receive(f.conn, &v)
 	defer closeAll(fds)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
-		return News{}, false
+		return v, false
 	}
 	slot := f.slot
-	f.HangUp()
 	switch {
 	case err != nil:
-		return News{Lost: true}, true
-	case v.Next == nextFull:
-		f.slot = slot + 1
-		return News{Elsewhere: true, Why: v.Why}, true
+		v = Verdict{Next: Lost}
+	case v.Next == Here:
+		return v, true
 	}
-	return News{Ended: v.Next == nextAnew, Code: v.Code, Why: v.Why}, true
+	f.HangUp()
+	if v.Next == Full {
+		f.slot = slot + 1
+	}
+	return v, true
 }
 
 // Sleep leaves the host, and tells it that the session falls asleep.

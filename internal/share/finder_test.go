@@ -25,15 +25,16 @@ func finderBefore(t *testing.T) (f *Finder, host int) {
 // What a host says decides where the session goes on. A host that ends without a word was killed.
 func TestHear(t *testing.T) {
 	for name, c := range map[string]struct {
-		says *verdict
-		want News
+		says *Verdict
+		want Verdict
 		slot int
 		key  string
 	}{
-		"full":   {&verdict{Next: nextFull}, News{Elsewhere: true}, 2, "k-2"},
-		"anew":   {&verdict{Next: nextAnew, Code: 3, Why: "ended"}, News{Ended: true, Code: 3, Why: "ended"}, 1, "k"},
-		"over":   {&verdict{Code: 3, Why: "stopped"}, News{Code: 3, Why: "stopped"}, 1, "k"},
-		"killed": {nil, News{Lost: true}, 1, "k"},
+		"full":   {&Verdict{Next: Full}, Verdict{Next: Full}, 2, "k-2"},
+		"anew":   {&Verdict{Next: Anew, Code: 3, Why: "ended"}, Verdict{Next: Anew, Code: 3, Why: "ended"}, 1, "k"},
+		"over":   {&Verdict{Code: 3, Why: "stopped"}, Verdict{Code: 3, Why: "stopped"}, 1, "k"},
+		"killed": {nil, Verdict{Next: Lost}, 1, "k"},
+		"here":   {&Verdict{Next: Here}, Verdict{Next: Here}, 1, "k"},
 	} {
 		f, host := finderBefore(t)
 		if n, ok := f.Hear(); ok || f.Conn() < 0 {
@@ -48,7 +49,7 @@ func TestHear(t *testing.T) {
 		if !ok || !reflect.DeepEqual(n, c.want) {
 			t.Errorf("%s: %+v, %t", name, n, ok)
 		}
-		if f.slot != c.slot || f.placeKey() != c.key || f.Conn() >= 0 {
+		if f.slot != c.slot || f.placeKey() != c.key || (f.Conn() >= 0) != (n.Next == Here) {
 			t.Errorf("%s: slot %d of %q, connection %d", name, f.slot, f.placeKey(), f.Conn())
 		}
 	}

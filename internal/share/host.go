@@ -49,30 +49,24 @@ type host struct {
 	// parts are those of its sessions' key, by their hashes.
 	parts map[string]string
 
-	polled            int
 	signals           *proc.Signals
 	listener, gateway int
 	caught            []unix.Signal
+	// fds are what is waited for, one of them set: what is waited for of clients (epoll), as there may be many of them.
+	fds [streams]unix.PollFd
+	set int
 
 	mux     *mux.Mux
 	clients map[mux.Client]*client
-	// closing are the clients whose input is closed.
-	closing map[*client]bool
 	last    mux.Client
-	// first is the oldest client, which gets what the server writes to standard error.
-	first *client
 	// attached counts the clients that have said hello, most is how many there may be.
 	attached, most int
-	// longest bounds a message, in bytes.
-	longest int64
-	// queued is how many bytes wait for clients.
-	queued int64
-	// touched are clients with something to write, or with something to be looked at.
-	touched []*client
+	// longest bounds a message, in bytes, and queued is how many bytes wait for clients.
+	longest, queued int64
 
 	server server
 	// parting is what the clients are told once they have all that the server has written: it has ended. It is nil before.
-	parting *verdict
+	parting *Verdict
 	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
 	throttledUntil time.Time
 	// leftAt is when the last client left that did not fall asleep: that one was idle for long enough. lingerAt is when the server
@@ -100,8 +94,6 @@ const (
 	throttleTime = time.Second
 	// acceptPause is how long the host waits where there is no descriptor for a connection, or no memory.
 	acceptPause = 10 * time.Millisecond
-	// longestWait bounds one wait: epoll_wait(2) takes 32 bits of milliseconds, 25 days, and waits for ever for more.
-	longestWait = 24 * time.Hour
 	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
 	reserveThreads = 3
 	// perClient is how many descriptors a client takes.
@@ -117,8 +109,8 @@ func Serve(o Options) error {
 	}
 	proc.CloseInherited()
 	proc.SetComm(hostName)
-	h := &host{o: o, longest: mcp.DefaultMax, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, closing: map[*client]bool{}}
-	h.mux = mux.New(mux.Limits{})
+	h := &host{o: o, longest: mcp.DefaultMax, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}}
+	h.mux = mux.New()
 	h.server.forget()
 	if err := h.prepare(); err != nil {
 		return err
@@ -161,21 +153,15 @@ func (h *host) prepare() error {
 	if h.signals, err = proc.Catch(signals); err != nil {
 		return err
 	}
-	if h.polled, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+	if h.set, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return fmt.Errorf("make a poll set: %w", err)
 	}
 	h.most = h.room()
-	h.watch(h.signals.FD(), source{kind: onSignals}, unix.EPOLLIN)
-	h.watch(h.listener, source{kind: onListener}, unix.EPOLLIN)
-	if h.gateway >= 0 {
-		h.watch(h.gateway, source{kind: onGateway}, unix.EPOLLIN)
-	}
 	h.lingerAt = time.Now().Add(max(h.o.Linger, firstWait))
 	h.tell()
 	return nil
 }
 
-// room is how many clients there may be.
 func (h *host) room() int {
 	var limit unix.Rlimit
 	most := 100
@@ -185,135 +171,116 @@ func (h *host) room() int {
 	return max(most, 1)
 }
 
-// source is something that the host waits for.
-type source struct {
-	client mux.Client
-	kind   kind
-}
-
-type kind uint8
-
+// Where the descriptors are in what is polled.
 const (
-	onSignals kind = iota
-	onListener
-	onGateway
-	onServerIn
-	onServerOut
-	onServerErr
-	onConn
-	onIn
-	onOut
+	fromSignals = iota
+	fromListener
+	fromGateway
+	fromServer
+	toServer
+	fromErrors
+	fromClients
+	streams
 )
 
-const kindBits = 4
-
-func (s source) event(events uint32) *unix.EpollEvent {
-	n := uint64(s.client)<<kindBits | uint64(s.kind)
-	return &unix.EpollEvent{Events: events, Fd: int32(uint32(n)), Pad: int32(uint32(n >> 32))}
-}
-
-func sourceOf(e *unix.EpollEvent) source {
-	n := uint64(uint32(e.Pad))<<32 | uint64(uint32(e.Fd))
-	return source{mux.Client(n >> kindBits), kind(n & (1<<kindBits - 1))}
-}
-
-// watch waits for events of fd; errors and hang-ups are always reported. It reports false if fd cannot be waited for,
-// because it is always ready.
-func (h *host) watch(fd int, s source, events uint32) bool {
-	return unix.EpollCtl(h.polled, unix.EPOLL_CTL_ADD, fd, s.event(events)) == nil
-}
-
-func (h *host) change(fd int, s source, events uint32) {
-	_ = unix.EpollCtl(h.polled, unix.EPOLL_CTL_MOD, fd, s.event(events))
-}
-
-// unwatch must come before close: other processes have the same streams open, and the kernel would still report them.
-func (h *host) unwatch(fd int) {
-	if fd >= 0 {
-		_ = unix.EpollCtl(h.polled, unix.EPOLL_CTL_DEL, fd, nil)
-	}
-}
-
-// step waits once, and acts on what has happened.
 func (h *host) step() {
+	h.wait(h.timeout())
+	h.act()
+}
+
+// wait waits until something has happened.
+func (h *host) wait(timeout time.Duration) {
+	poll := func(fd int, now bool) unix.PollFd {
+		if !now {
+			fd = -1
+		}
+		return unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	}
+	s := &h.server
+	// What clients send does not hold the server back: it may have to be read from before it reads.
+	hears := h.throttledUntil.IsZero() && s.replies <= pauseReading
+	h.fds = [streams]unix.PollFd{
+		poll(h.signals.FD(), true), poll(h.listener, !h.ending), poll(h.gateway, !h.ending), s.Hears(hears), s.Tells(), s.errs.Hears(true), poll(h.set, true),
+	}
+	proc.Poll(h.fds[:], timeout)
+}
+
+func (h *host) act() {
+	ready := func(i int) bool { return h.fds[i].Revents != 0 }
+	if ready(fromSignals) {
+		h.onSignals()
+	}
+	if ready(fromListener) {
+		h.accept()
+	}
+	if ready(fromGateway) {
+		h.finish(Verdict{}, false)
+	}
+	if ready(fromServer) && !h.server.Ended {
+		h.hearServer()
+	}
+	if ready(fromErrors) {
+		h.hearErrors()
+	}
+	if ready(fromClients) {
+		h.onClients()
+	}
+	now := time.Now()
+	h.onTime(now)
+	h.pass(now)
+}
+
+func (h *host) onClients() {
 	var events [64]unix.EpollEvent
-	n, err := unix.EpollWait(h.polled, events[:], h.timeout())
-	if err != nil && !errors.Is(err, unix.EINTR) {
-		h.finish(verdict{Code: exitFailure, Why: "the host cannot wait: " + err.Error()}, false)
-		return
-	}
-	for i := range max(n, 0) {
-		h.on(sourceOf(&events[i]), events[i].Events)
-	}
-	h.onTime(time.Now())
-	h.carryOut()
-	if !h.throttledUntil.IsZero() {
-		h.unthrottle(time.Now())
-		h.carryOut()
+	n, _ := unix.EpollWait(h.set, events[:], 0)
+	for _, e := range events[:max(n, 0)] {
+		c := h.clients[mux.Client(e.Pad)]
+		switch conn := e.Fd == ofConn; {
+		case c == nil:
+		case conn && !c.attached:
+			h.takeHello(c)
+		case conn:
+			h.leave(c)
+		case e.Fd == ofIn && h.hears(c):
+			h.hear(c)
+		}
 	}
 }
 
-// timeout is in milliseconds, -1 for ever.
-func (h *host) timeout() int {
-	due := time.Time{}
-	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.freeAt, h.endBy, h.throttledUntil, h.restartBy} {
-		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
-			due = t
+// pass writes what can be written now, and lets those clients go that are done.
+func (h *host) pass(now time.Time) {
+	if h.server.pid == 0 && h.server.size > 0 && !h.ending {
+		h.begin()
+	}
+	large := h.server.Large()
+	h.queued = 0
+	for _, c := range h.clients {
+		if c.attached {
+			h.serve(c)
+			h.queued += int64(c.Waiting())
+			large = large || c.Large()
 		}
 	}
-	for c := range h.closing {
-		if !c.endBy.IsZero() && (due.IsZero() || c.endBy.Before(due)) {
-			due = c.endBy
-		}
+	h.feed()
+	h.throttle(now)
+	for _, c := range h.clients {
+		h.follow(c)
 	}
-	wait := -1
-	if !due.IsZero() {
-		wait = int(min(max(time.Until(due), 0), longestWait)/time.Millisecond) + 1
+	if large && h.freeAt.IsZero() {
+		h.freeAt = now.Add(freePause)
 	}
-	if h.gateway < 0 && !h.o.Gateway.Zero() && (wait < 0 || wait > int(proc.LookPause/time.Millisecond)) {
-		wait = int(proc.LookPause / time.Millisecond)
+}
+
+// timeout is how long a wait may take; negative for ever.
+func (h *host) timeout() time.Duration {
+	wait := time.Duration(-1)
+	if due := proc.Earliest(h.lingerAt, h.tellAt, h.freeAt, h.endBy, h.throttledUntil, h.restartBy); !due.IsZero() {
+		wait = max(time.Until(due), 0)
+	}
+	if h.gateway < 0 && !h.o.Gateway.Zero() {
+		wait = proc.Shorter(wait, proc.LookPause)
 	}
 	return wait
-}
-
-func (h *host) on(s source, events uint32) {
-	switch s.kind {
-	case onSignals:
-		h.onSignals()
-	case onListener:
-		h.accept()
-	case onGateway:
-		h.finish(verdict{}, false)
-	case onServerIn:
-		if events&unix.EPOLLERR != 0 {
-			h.stopWriting()
-			return
-		}
-		h.server.flush(h)
-	case onServerOut:
-		h.readServer()
-	case onServerErr:
-		h.readServerErr()
-	case onConn, onIn, onOut:
-		c := h.clients[s.client]
-		switch {
-		case c == nil:
-		case s.kind == onConn && !c.attached:
-			h.takeHello(c)
-		case s.kind == onConn:
-			h.leave(c)
-		case s.kind == onIn && c.reads:
-			h.read(c)
-		case s.kind == onIn: // It is held back, or was since these events were asked for.
-			if events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
-				h.endSoon(c)
-			}
-		case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
-			h.detach(c, &verdict{})
-		default:
-			h.touch(c)
-		}
-	}
 }
 
 func (h *host) onSignals() {
@@ -331,63 +298,32 @@ func (h *host) onSignals() {
 		case proc.RestartNow:
 			h.restartBy = time.Now()
 		default:
-			h.finish(verdict{Why: "the shared server was stopped"}, false)
+			h.finish(Verdict{Why: "the shared server was stopped"}, false)
 		}
 	}
 }
 
 func (h *host) onTime(now time.Time) {
-	isDue := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
-	if isDue(h.tellAt) {
+	if proc.IsDue(h.tellAt, now) {
 		h.tell()
 	}
-	if isDue(h.freeAt) {
+	if proc.IsDue(h.freeAt, now) {
 		h.freeMemory()
 	}
-	if !h.restartBy.IsZero() && (isDue(h.restartBy) || !h.mux.Calls()) {
+	if !h.restartBy.IsZero() && (proc.IsDue(h.restartBy, now) || !h.mux.Calls()) {
 		h.restartBy = time.Time{}
 		if h.server.pid != 0 {
 			h.endServer("the server was restarted before it answered")
 		}
 	}
-	if isDue(h.lingerAt) {
-		h.finish(verdict{}, true)
+	if proc.IsDue(h.lingerAt, now) {
+		h.finish(Verdict{}, true)
 	}
-	if isDue(h.endBy) {
+	if proc.IsDue(h.endBy, now) {
 		h.giveUp()
 	}
 	if h.gateway < 0 && !h.o.Gateway.Zero() && h.reader.Life(h.o.Gateway) == proc.Dead {
-		h.finish(verdict{}, false)
-	}
-	for c := range h.closing {
-		if isDue(c.endBy) {
-			h.detach(c, &verdict{})
-		}
-	}
-}
-
-// carryOut carries out the consequences of the last events, then the consequences of those, until there are no more.
-func (h *host) carryOut() {
-	for {
-		switch {
-		case h.server.pid != 0:
-			h.server.flush(h)
-		case h.server.size > 0 && !h.ending:
-			h.begin()
-			continue
-		}
-		h.server.listen(h)
-		if len(h.touched) == 0 {
-			return
-		}
-		touched := h.touched
-		h.touched = nil
-		for _, c := range touched {
-			c.touched = false
-			if h.clients[c.id] == c {
-				h.serve(c)
-			}
-		}
+		h.finish(Verdict{}, false)
 	}
 }
 
@@ -401,7 +337,6 @@ func (h *host) giveUp() {
 	}
 }
 
-// accept takes the connections that wait.
 func (h *host) accept() {
 	for !h.ending {
 		fd, _, err := unix.Accept4(h.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
@@ -421,11 +356,9 @@ func (h *host) accept() {
 		h.last++
 		c := newClient(h.last, fd)
 		h.clients[c.id] = c
-		h.watch(fd, source{c.id, onConn}, unix.EPOLLIN)
 	}
 }
 
-// deliver queues what is to be written.
 func (h *host) deliver(outs []mux.Out) {
 	for _, o := range outs {
 		if o.To == mux.Server {
@@ -436,59 +369,49 @@ func (h *host) deliver(outs []mux.Out) {
 		if c == nil || !c.attached {
 			continue
 		}
-		c.queue = append(c.queue, o)
-		c.queued += int64(len(o.Line))
-		h.queued += int64(len(o.Line))
-		h.touch(c)
+		c.Put(o.Line)
+		// Each has a copy of its own.
+		if h.queued += int64(len(o.Line)); h.queued > 2*(outputBudget+h.longest) && c.Waiting() > 0 {
+			h.refuse(c, doesNotRead(c))
+		}
 	}
 	clear(outs) // Otherwise a long line would live until the next one.
-	if h.queued > outputBudget+h.longest && h.throttledUntil.IsZero() {
-		h.throttledUntil = time.Now().Add(throttleTime) // Those that read go on with what is queued for them.
-	}
+}
+
+func doesNotRead(c *client) string {
+	return fmt.Sprintf("this session does not read: %d bytes were waiting for it", c.Waiting())
 }
 
 // restartGrace is how long open calls may take before the server ends because another one is wanted.
 const restartGrace = 30 * time.Second
 
-// unthrottle lets the server go on once there is room. After throttleTime the client with most queued bytes ends.
-func (h *host) unthrottle(now time.Time) {
+// throttle holds the server back while too much waits for clients. Those that read go on with what is queued for them. After
+// throttleTime the client with most queued bytes ends.
+func (h *host) throttle(now time.Time) {
 	switch {
 	case h.queued <= outputBudget/2:
 		h.throttledUntil = time.Time{}
 		return
-	case now.Before(h.throttledUntil):
+	case h.throttledUntil.IsZero() && h.queued > outputBudget+h.longest:
+		h.throttledUntil = now.Add(throttleTime)
+	}
+	if !proc.IsDue(h.throttledUntil, now) {
 		return
 	}
 	var most *client
 	for _, c := range h.clients {
-		if most == nil || c.queued > most.queued {
+		if most == nil || c.Waiting() > most.Waiting() {
 			most = c
 		}
 	}
-	h.refuse(most, fmt.Sprintf("this session does not read: %d bytes were waiting for it", most.queued))
+	h.refuse(most, doesNotRead(most))
+	h.serve(most)
 	h.throttledUntil = now.Add(throttleTime)
-}
-
-// touch has a client served in this step.
-func (h *host) touch(c *client) {
-	if !c.touched {
-		c.touched = true
-		h.touched = append(h.touched, c)
-	}
-}
-
-// touchAll has all clients served in this step.
-func (h *host) touchAll() {
-	for _, c := range h.clients {
-		if c.attached {
-			h.touch(c)
-		}
-	}
 }
 
 // finish ends the host: no session finds it any more, those that it has are notified, and the server is ended. If
 // polite, that only closes the server's standard input; the server's session does the rest.
-func (h *host) finish(v verdict, polite bool) {
+func (h *host) finish(v Verdict, polite bool) {
 	if h.ending {
 		return
 	}
@@ -503,7 +426,7 @@ func (h *host) finish(v verdict, polite bool) {
 	}
 	h.endBy = time.Now().Add(h.o.EndLimit)
 	if polite {
-		h.shut(&h.server.in)
+		h.server.Out.Close()
 		return
 	}
 	_ = proc.SignalChild(h.server.pid, unix.SIGTERM)
@@ -513,61 +436,37 @@ func (h *host) finish(v verdict, polite bool) {
 func (h *host) withdraw() {
 	h.ending = true
 	_ = h.place.Withdraw()
-	h.unwatch(h.listener)
-	_ = unix.Close(h.listener)
-	if h.gateway >= 0 {
-		h.unwatch(h.gateway)
-	}
+	closeAll([]int{h.listener})
 	h.lingerAt, h.tellAt = time.Time{}, time.Time{}
 }
 
 // part ends a host whose server has ended. The next host of the place may begin at once. The clients that do not read get the
 // time of --eof-grace for what is queued for them.
-func (h *host) part(v verdict) {
+func (h *host) part(v Verdict) {
 	h.withdraw()
 	h.release()
 	h.parting, h.endBy = &v, time.Now().Add(h.o.EOFGrace)
 	for _, c := range h.clients {
 		if !c.attached { // Its front has not been heard, and goes to the next host.
 			h.drop(c)
-			continue
 		}
-		h.stopReading(c)
-		h.touch(c)
 	}
 	h.done = len(h.clients) == 0
 }
 
-// freePause is how long after a long message its memory is given back.
+// freePause is how long after a long message its memory is given back. Until then the next one has it: what is made anew for each
+// leaves pages behind that the runtime does not give back.
 const freePause = time.Second
 
-// freeSoon has the memory of long messages given back. Until then the next one has it: what is made anew for each leaves pages
-// behind that the runtime does not give back.
-func (h *host) freeSoon() {
-	if h.freeAt.IsZero() {
-		h.freeAt = time.Now().Add(freePause)
-	}
-}
-
-// freeMemory gives it back, unless something still waits for its reader.
 func (h *host) freeMemory() {
 	h.freeAt = time.Time{}
-	if h.queued > 0 || h.server.size > 0 {
-		h.freeSoon()
-		return
-	}
 	for _, c := range h.clients {
-		if len(c.unread) == 0 {
-			c.unread = nil
-		}
+		c.Shrink()
 	}
-	if len(h.server.buf) == 0 {
-		h.server.buf = nil
-	}
+	h.server.Shrink()
 	debug.FreeOSMemory()
 }
 
-// count follows the number of clients.
 func (h *host) count(by int) {
 	h.attached += by
 	h.lingerAt = time.Time{}

@@ -1,8 +1,8 @@
 package share
 
 import (
+	"bytes"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,6 +14,7 @@ import (
 	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/mcp/mux"
+	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
 )
@@ -27,7 +28,7 @@ const (
 // newHost is a host whose server the test plays.
 func newHost(t *testing.T) *host {
 	t.Helper()
-	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, closing: map[*client]bool{}, mux: mux.New(mux.Limits{})}
+	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, mux: mux.New()}
 	h.longest = mcp.DefaultMax
 	h.server.forget()
 	h.server.pid = 1 << 30 // no process has that number
@@ -40,12 +41,15 @@ func newHost(t *testing.T) *host {
 	if h.lock, err = h.place.Lock(); err != nil {
 		t.Fatal(err)
 	}
-	h.polled = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
+	if h.signals, err = proc.Catch(0); err != nil {
+		t.Fatal(err)
+	}
+	h.set = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
+	t.Cleanup(func() { _ = unix.Close(h.set) })
 	t.Cleanup(func() {
 		for _, c := range h.clients {
 			h.drop(c)
 		}
-		_ = unix.Close(h.polled)
 	})
 	return h
 }
@@ -82,10 +86,9 @@ func connectInput(t *testing.T, h *host, in int) *client {
 	return c
 }
 
-// hears has the host act on a line of a client. What follows from it is left to h.carryOut.
+// hears has the host act on a line of a client. What follows from it is left to h.pass.
 func hears(h *host, c *client, line string) {
-	c.unread = append(c.unread, line+"\n"...)
-	h.lines(c)
+	h.deliver(h.mux.FromClient(c.id, []byte(line+"\n")))
 }
 
 // Once its server has ended, a host passes on what is queued, tells each client, and is over. Its place is free at once. A client
@@ -100,12 +103,8 @@ func TestPart(t *testing.T) {
 		}
 		silent := connect(t, h)
 		pipe := fdPair(t)
-		if err := unix.SetNonblock(pipe[1], true); err != nil {
-			t.Fatal(err)
-		}
-		_ = unix.Close(busy.fds[streamOut])
-		busy.fds[streamOut] = must(t)(unix.Dup(pipe[1]))
-		h.watch(busy.fds[streamOut], source{busy.id, onOut}, 0)
+		busy.Out.Close()
+		busy.Out = relay.Own(must(t)(unix.Dup(pipe[1])))
 		line := make([]byte, 128<<10)
 		h.deliver([]mux.Out{{To: busy.id, Line: line}})
 		told := map[*client]*Finder{}
@@ -122,11 +121,11 @@ func TestPart(t *testing.T) {
 		}
 		h.server.spoke = true
 		h.onServerEnd(7)
-		h.carryOut()
-		if n, ok := told[idle].Hear(); !ok || !n.Ended || n.Code != 7 || !strings.Contains(n.Why, "exit code 7") {
+		h.pass(time.Now())
+		if n, ok := told[idle].Hear(); !ok || n.Next != Anew || n.Code != 7 || !strings.Contains(n.Why, "exit code 7") {
 			t.Errorf("the idle one hears %+v, %t", n, ok)
 		}
-		if n, ok := told[silent].Hear(); !ok || !n.Lost {
+		if n, ok := told[silent].Hear(); !ok || n.Next != Lost {
 			t.Errorf("one that has not been heard hears %+v, %t", n, ok)
 		}
 		if n, ok := told[busy].Hear(); ok || h.done {
@@ -146,7 +145,7 @@ func TestPart(t *testing.T) {
 		if !reads {
 			h.onTime(h.endBy)
 		}
-		if n, ok := told[busy].Hear(); !ok || !n.Ended || !h.done {
+		if n, ok := told[busy].Hear(); !ok || n.Next != Anew || !h.done {
 			t.Errorf("reads %t: the busy one hears %+v, %t; done %t", reads, n, ok, h.done)
 		}
 	}
@@ -186,100 +185,56 @@ func socketPair(t *testing.T) (ends [2]*os.File) {
 }
 
 // turn acts on what has happened, without waiting. It returns how many descriptors were ready.
-func (h *host) turn(t *testing.T) int {
+func (h *host) turn(t *testing.T) (ready int) {
 	t.Helper()
-	var events [8]unix.EpollEvent
-	n := must(t)(unix.EpollWait(h.polled, events[:], 0))
-	for i := range n {
-		h.on(sourceOf(&events[i]), events[i].Events)
+	h.tellAt, h.freeAt, h.lingerAt = time.Time{}, time.Time{}, time.Time{}
+	h.wait(0)
+	for _, p := range h.fds {
+		if p.Revents != 0 {
+			ready++
+		}
 	}
-	h.carryOut()
-	return n
+	h.act()
+	return ready
 }
 
 const lastLine = `{"jsonrpc":"2.0","method":"notifications/last"}` + "\n"
 
-// closeHeldBack has a client close its input while it is held back, with a last line unread: too much waits for the
-// server, or for the client. The host sees that once. When there is room again, what was unread goes to server.
-func closeHeldBack(t *testing.T, input string, byServer bool) (h *host, c *client, room func(), server int) {
-	t.Helper()
-	h = newHost(t)
-	h.o.EOFGrace = time.Hour
-	theirs, ours, end := inputs[input](t)
-	c = connectInput(t, h, ours)
-	h.takeHello(c)
-	h.tellAt = time.Time{}
-	serverIn := fdPair(t)
-	h.server.in = must(t)(unix.Dup(serverIn[1]))
-	t.Cleanup(func() { h.shut(&h.server.in) })
-	full := &c.queued
-	if byServer {
-		full = &c.ahead
-	}
-	*full += 2 * pauseReading
-	h.touch(c)
-	h.carryOut()
-	must(t)(unix.Write(theirs, []byte(lastLine)))
-	if n := h.turn(t); n != 0 || c.reads || h.timeout() != -1 {
-		t.Fatalf("before the end: %d descriptors are ready, reads %t, ends at %v", n, c.reads, c.endBy)
-	}
-	if err := end(); err != nil {
-		t.Fatal(err)
-	}
-	h.turn(t)
-	if c.endBy.IsZero() || h.timeout() < 0 {
-		t.Fatal("the end of the input goes unseen")
-	}
-	if n := h.turn(t); n != 0 {
-		t.Fatalf("%d descriptors stay ready", n)
-	}
-	return h, c, func() {
-		*full -= 2 * pauseReading
-		h.touch(c)
-		h.carryOut()
-	}, serverIn[0]
-}
-
-// A client that closes its input while it is held back ends when its time is up. If it can be read from before that, all
-// that it has written is passed on first.
+// A client that closes its input while it is held back is waited for by its front. Once there is room, all that it has written is
+// passed on, and it goes. Until then it keeps nobody busy.
 func TestInputClosedWhileHeldBack(t *testing.T) {
-	for input := range inputs {
+	for input, open := range inputs {
 		for _, byServer := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s/byServer=%t", input, byServer), func(t *testing.T) {
-				h, c, _, _ := closeHeldBack(t, input, byServer)
-				h.onTime(c.endBy)
-				if h.clients[c.id] == c {
-					t.Error("without room it stays for ever")
-				}
-				h, c, room, server := closeHeldBack(t, input, byServer)
-				room()
-				if h.onTime(time.Now().Add(2 * h.o.EOFGrace)); h.clients[c.id] != c {
-					t.Fatal("it goes before the last line is read")
-				}
-				for h.turn(t) > 0 {
-				}
-				if h.clients[c.id] == c {
-					t.Error("with room it stays for ever")
-				}
-				got := make([]byte, queued(server))
-				if len(got) > 0 {
-					must(t)(unix.Read(server, got))
-				}
-				if string(got) != lastLine {
-					t.Errorf("the server got %q", got)
-				}
-			})
-		}
-	}
-}
-
-// A wait of more than 25 days must not become one without an end.
-func TestLongWaitsEnd(t *testing.T) {
-	h := newHost(t)
-	for _, after := range []time.Duration{time.Hour, 30 * 24 * time.Hour, 1 << 62} {
-		h.lingerAt = time.Now().Add(after)
-		if got := h.timeout(); got <= 0 || got > math.MaxInt32 {
-			t.Errorf("%v: waits for %d ms", after, got)
+			h := newHost(t)
+			theirs, ours, end := open(t)
+			c := connectInput(t, h, ours)
+			h.takeHello(c)
+			server, _ := pipeServer(t, h)
+			if byServer {
+				c.ahead += 2 * pauseReading
+			} else {
+				c.Put(make([]byte, 2*pauseReading)) // Nobody reads it.
+			}
+			must(t)(unix.Write(theirs, []byte(lastLine)))
+			if err := end(); err != nil {
+				t.Fatal(err)
+			}
+			if n := h.turn(t); n != 0 || h.clients[c.id] != c {
+				t.Fatalf("%s: while it is held back %d descriptors are ready; it is there: %t", input, n, h.clients[c.id] == c)
+			}
+			if c.ahead = 0; !byServer {
+				c.TakeOutbox()
+			}
+			h.pass(time.Now())
+			for h.turn(t) > 0 {
+			}
+			if h.clients[c.id] == c {
+				t.Errorf("%s: with room it stays for ever", input)
+			}
+			got := make([]byte, len(lastLine)+1)
+			if n := must(t)(unix.Read(server, got)); string(got[:n]) != lastLine {
+				t.Errorf("%s: the server got %q", input, got[:n])
+			}
 		}
 	}
 }
@@ -288,8 +243,9 @@ func TestLongWaitsEnd(t *testing.T) {
 func TestFirstMessageTooLong(t *testing.T) {
 	h := newHost(t)
 	h.longest = 10
-	h.server.buf = make([]byte, 11)
-	h.serverLines()
+	_, stdout := pipeServer(t, h)
+	must(t)(unix.Write(stdout, make([]byte, 11)))
+	h.hearServer()
 	h.onServerEnd(143)
 	if h.parting == nil || !strings.Contains(h.parting.Why, "a message of more than") {
 		t.Errorf("%+v", h.parting)
@@ -318,7 +274,7 @@ func TestEndedServerIsNotSignalled(t *testing.T) {
 	}
 	must(t)(unix.Write(out[1], make([]byte, 11)))
 	_ = unix.Close(out[1])
-	h.server.pid, h.server.out = other.Process.Pid, out[0]
+	h.server.pid, h.server.Peer = other.Process.Pid, relay.Peer{In: relay.Own(out[0]), Out: relay.WriteEnd(-1)}
 	h.onServerEnd(0)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", other.Process.Pid))
 	if err != nil {
@@ -334,28 +290,17 @@ func TestEndedServerIsNotSignalled(t *testing.T) {
 func TestServerThatReadsNoMore(t *testing.T) {
 	for _, size := range []int{0, 1} {
 		h := newHost(t)
-		in, out := fdPair(t), fdPair(t)
-		h.server.in, h.server.out = must(t)(unix.Dup(in[1])), must(t)(unix.Dup(out[0]))
-		for _, fd := range []*int{&h.server.in, &h.server.out} {
-			t.Cleanup(func() { h.shut(fd) })
-			if err := unix.SetNonblock(*fd, true); err != nil {
-				t.Fatal(err)
-			}
-		}
-		h.watch(h.server.in, source{kind: onServerIn}, 0)
-		h.watch(h.server.out, source{kind: onServerOut}, unix.EPOLLIN)
+		stdin, _ := pipeServer(t, h)
 		null := must(t)(unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0))
-		if err := unix.Dup3(null, in[0], unix.O_CLOEXEC); err != nil { // closes the reading end
+		if err := unix.Dup3(null, stdin, unix.O_CLOEXEC); err != nil { // closes the reading end
 			t.Fatal(err)
 		}
 		_ = unix.Close(null)
 		if size > 0 {
 			h.put(mux.Out{Line: make([]byte, size)})
-			h.carryOut()
-		} else {
-			h.step()
+			h.pass(time.Now())
 		}
-		if busy := must(t)(unix.EpollWait(h.polled, make([]unix.EpollEvent, 1), 0)); busy != 0 || h.server.size != 0 {
+		if busy := h.turn(t); busy != 0 || h.server.size != 0 {
 			t.Errorf("with %d bytes that wait: %d descriptors are ready, %d bytes wait", size, busy, h.server.size)
 		}
 	}
@@ -364,19 +309,19 @@ func TestServerThatReadsNoMore(t *testing.T) {
 // pipeServer gives the host's server pipes whose other ends the test has.
 func pipeServer(t *testing.T, h *host) (stdin, stdout int) {
 	t.Helper()
-	in, out := fdPair(t), fdPair(t)
-	h.server.in, h.server.out = must(t)(unix.Dup(in[1])), must(t)(unix.Dup(out[0]))
-	for _, fd := range []*int{&h.server.in, &h.server.out} {
-		t.Cleanup(func() { h.shut(fd) })
+	var child proc.Child
+	done, err := h.server.Connect(&child)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, fd := range []int{h.server.in, h.server.out, in[0], out[1]} {
+	t.Cleanup(done)
+	t.Cleanup(h.server.forget)
+	for _, fd := range []int{child.Stdin, child.Stdout} {
 		if err := unix.SetNonblock(fd, true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.watch(h.server.in, source{kind: onServerIn}, 0)
-	h.watch(h.server.out, source{kind: onServerOut}, unix.EPOLLIN)
-	return in[0], out[1]
+	return child.Stdin, child.Stdout
 }
 
 // fill has the server write a line until the host reads no more of it, or has read enough.
@@ -406,7 +351,6 @@ func TestServerThatAsksAndDoesNotRead(t *testing.T) {
 	for what, line := range map[string]string{
 		"pings":                ping,
 		"pings with long ids":  `{"jsonrpc":"2.0","id":"` + longID + `","method":"ping"}`,
-		"pings in one line":    "[" + strings.Repeat(ping+",", 100) + ping + "]",
 		"what nobody can tell": `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage"}`,
 		"that with long ids":   `{"jsonrpc":"2.0","id":"` + longID + `","method":"sampling/createMessage"}`,
 	} {
@@ -417,8 +361,11 @@ func TestServerThatAsksAndDoesNotRead(t *testing.T) {
 			if h.server.size < pauseReading/2 || h.server.size > 2*pauseReading {
 				t.Fatalf("%d bytes wait for the server", h.server.size)
 			}
-			unread := queued(h.server.out)
-			h.throttledUntil = time.Now().Add(throttleTime)
+			unread := h.server.Queued()
+			still := connect(t, h)
+			h.takeHello(still)
+			still.Put(make([]byte, outputBudget))
+			h.throttledUntil = time.Now().Add(time.Hour)
 			got := make([]byte, 64<<10)
 			drain := func() {
 				for h.server.size > 0 {
@@ -427,12 +374,12 @@ func TestServerThatAsksAndDoesNotRead(t *testing.T) {
 				}
 			}
 			drain()
-			if now := queued(h.server.out); now != unread {
+			if now := h.server.Queued(); now != unread {
 				t.Errorf("it is read from while too much waits for clients: %d of %d bytes are left", now, unread)
 			}
-			h.unthrottle(time.Now())
-			h.carryOut()
-			for queued(h.server.out) > 0 {
+			still.TakeOutbox()
+			h.pass(time.Now())
+			for h.server.Queued() > 0 {
 				if h.turn(t) == 0 {
 					t.Fatal("it is never read from again")
 				}
@@ -447,9 +394,9 @@ func TestServerIsReadThatHasMuchToRead(t *testing.T) {
 	h := newHost(t)
 	_, stdout := pipeServer(t, h)
 	h.put(mux.Out{Line: make([]byte, 4*pauseReading)})
-	h.carryOut()
+	h.pass(time.Now())
 	must(t)(unix.Write(stdout, []byte(lastLine)))
-	if h.turn(t) == 0 || queued(h.server.out) > 0 {
+	if h.turn(t) == 0 || h.server.Queued() > 0 {
 		t.Error("it is not read from")
 	}
 }
@@ -458,12 +405,14 @@ func TestServerIsReadThatHasMuchToRead(t *testing.T) {
 // on, neither of its streams ever runs dry.
 func TestServerEndBesideAWriter(t *testing.T) {
 	h := newHost(t)
-	h.server.out = must(t)(unix.Open("/dev/zero", unix.O_RDONLY|unix.O_CLOEXEC, 0))
+	h.server.Peer = relay.Peer{In: relay.Own(must(t)(unix.Open("/dev/zero", unix.O_RDONLY|unix.O_CLOEXEC, 0))), Out: relay.WriteEnd(-1)}
 	// Each read of it writes as much again.
 	errs := fdPair(t)
 	must(t)(unix.Write(errs[1], []byte("a last word")))
-	h.server.err = must(t)(unix.Dup(errs[0]))
-	h.first = &client{err: relay.ReadEnd(errs[1])}
+	h.server.errs = relay.Peer{In: relay.Own(must(t)(unix.Dup(errs[0]))), Out: relay.WriteEnd(-1)}
+	first := newClient(1, -1)
+	first.attached, first.err, first.ahead = true, relay.WriteEnd(errs[1]), 1
+	h.clients[1] = first
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -477,7 +426,7 @@ func TestServerEndBesideAWriter(t *testing.T) {
 	if strings.Contains(h.parting.Why, "a message of more than") {
 		t.Errorf("standard output is read without an end: %s", h.parting.Why)
 	}
-	if n := queued(errs[0]); n != len("a last word") {
+	if n := must(t)(unix.IoctlGetInt(errs[0], unix.TIOCINQ)); n != len("a last word") {
 		t.Errorf("%d bytes of standard error were passed on", n)
 	}
 }
@@ -488,15 +437,15 @@ func TestLastWordsOfTheServer(t *testing.T) {
 	c := connect(t, h)
 	h.takeHello(c)
 	_, stdout := pipeServer(t, h)
-	if _, err := unix.FcntlInt(uintptr(stdout), unix.F_SETPIPE_SZ, 4*serverRead); err != nil {
+	if _, err := unix.FcntlInt(uintptr(stdout), unix.F_SETPIPE_SZ, 256<<10); err != nil {
 		t.Fatal(err)
 	}
 	h.mux.FromClient(c.id, []byte(helloLine))
 	h.mux.FromServer([]byte(welcomeLine))
-	const count = 3 * serverRead / len(lastLine)
+	const count = 192 << 10 / len(lastLine)
 	must(t)(unix.Write(stdout, []byte(strings.Repeat(lastLine, count))))
 	h.onServerEnd(0)
-	if len(c.queue) != count {
-		t.Errorf("%d of %d lines were passed on", len(c.queue), count)
+	if n := bytes.Count(c.TakeOutbox(), []byte("\n")); n != count {
+		t.Errorf("%d of %d lines were passed on", n, count)
 	}
 }

@@ -25,7 +25,6 @@ func key(secret [16]byte, parts []part) string {
 	return digest(secret, b)
 }
 
-// digest is the keyed hash of a text as a text.
 func digest(secret [16]byte, text []byte) string {
 	sum := session.KeyedHash(secret, text)
 	return hex.EncodeToString(sum[:])

@@ -14,23 +14,40 @@ func TestThrottle(t *testing.T) {
 	still, reader := connect(t, h), connect(t, h)
 	h.takeHello(still)
 	h.takeHello(reader)
-	const waiting = outputBudget + 64<<20 + 1
-	big := mux.Out{Line: make([]byte, waiting*2/3)}
-	h.deliver([]mux.Out{{To: still.id, Line: big.Line}, {To: reader.id, Line: big.Line[:waiting-len(big.Line)]}})
+	h.longest = 1 << 20
+	const waiting = outputBudget + 3<<20
+	line := make([]byte, waiting*2/3)
+	h.deliver([]mux.Out{{To: still.id, Line: line}, {To: reader.id, Line: line[:waiting-len(line)]}})
 	now := time.Now()
-	if h.throttledUntil.IsZero() {
+	if h.pass(now); h.throttledUntil.IsZero() {
 		t.Fatal("the server is not held back")
 	}
-	h.unthrottle(now)
+	h.pass(now)
 	if h.clients[still.id] == nil {
 		t.Error("nobody has had the time to read")
 	}
-	h.unthrottle(now.Add(2 * throttleTime))
+	h.pass(now.Add(2 * throttleTime))
 	if h.clients[still.id] != nil || h.clients[reader.id] == nil {
 		t.Errorf("the one that has read nothing is there: %t; the other: %t", h.clients[still.id] != nil, h.clients[reader.id] != nil)
 	}
-	h.queued = outputBudget / 2
-	if h.unthrottle(now); !h.throttledUntil.IsZero() {
+	if h.pass(now); !h.throttledUntil.IsZero() {
 		t.Error("the server is held back for ever")
+	}
+}
+
+// A line that goes to many is queued for each, so those end at once for which it would be far too much.
+func TestLongLineForMany(t *testing.T) {
+	h := newHost(t)
+	h.longest = 1 << 20
+	line := make([]byte, outputBudget)
+	var outs []mux.Out
+	for range 4 {
+		c := connect(t, h)
+		h.takeHello(c)
+		outs = append(outs, mux.Out{To: c.id, Line: line})
+	}
+	h.deliver(outs)
+	if h.pass(time.Now()); len(h.clients) != 2 {
+		t.Errorf("%d of 4 are there", len(h.clients))
 	}
 }

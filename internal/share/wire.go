@@ -25,21 +25,24 @@ type farewell struct {
 	Asleep bool `json:"asleep"`
 }
 
-// verdict is the only message of a host to a front: its session is refused, or over, or needs another host.
-type verdict struct {
-	Next next   `json:"next,omitempty"`
+// Verdict is a message of a host to a front: its session has a place, or is refused, or over, or needs another host.
+type Verdict struct {
+	Next Next   `json:"next,omitempty"`
 	Why  string `json:"why,omitempty"`
 	// Code is the exit code of a session that is over, or of the server that has ended.
 	Code int `json:"code"`
 }
 
-// next says where a session goes on.
-type next string
+// Next says where a session goes on.
+type Next string
 
+// The places where a session goes on. All but Here are the end of the connection.
 const (
-	nextOver next = ""     // nowhere
-	nextFull next = "full" // at the host of the next slot
-	nextAnew next = "anew" // with the next server: this one has ended
+	Nowhere Next = ""     // it is over
+	Here    Next = "here" // at this host, from now on
+	Full    Next = "full" // at the host of the next slot
+	Anew    Next = "anew" // with the next server: this one has ended
+	Lost    Next = "lost" // no host says so: it was killed, or has ended without a word
 )
 
 // The descriptors of a hello, in order.
@@ -55,7 +58,6 @@ const maxMessage = 64 << 10
 
 var errPeer = errors.New("the other side of the socket is not this user's")
 
-// samePeer checks that a socket leads to a process of this user.
 func samePeer(fd int) error {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
@@ -117,13 +119,4 @@ func closeAll(fds []int) {
 			_ = unix.Close(fd)
 		}
 	}
-}
-
-// queued is how many bytes are in a pipe.
-func queued(pipe int) int {
-	n, err := unix.IoctlGetInt(pipe, unix.TIOCINQ)
-	if err != nil {
-		return 0
-	}
-	return n
 }

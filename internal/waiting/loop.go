@@ -198,3 +198,17 @@ func (p *Page) ask(at *room) {
 		tell(p.anchor, uintptr(unix.SIGCHLD))
 	}
 }
+
+// closeOwn closes what a starter or front that has ended had opened, but for what is kept. A descriptor that the next execve(2) passes
+// on was given.
+//
+//go:nosplit
+//go:norace
+func (p *Page) closeOwn() {
+	for fd := int64(3); fd < p.ownBelow; fd++ {
+		if !p.keeps(fd) && call(unix.SYS_FCNTL, uintptr(fd), unix.F_GETFD, 0, 0, 0, 0) == unix.FD_CLOEXEC {
+			call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+		}
+	}
+	p.ownBelow = 0
+}

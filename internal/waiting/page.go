@@ -62,6 +62,8 @@ type held struct {
 	// keptFD is the file in which a front that falls asleep leaves what the next one needs (memfd_create(2)), and historyFD the
 	// directory of the history.
 	keptFD, historyFD int64
+	// ownBelow bounds the descriptors that a starter or front, which has ended, had opened for itself.
+	ownBelow int64
 }
 
 // closing is what the waiter needs to end a session that sleeps.

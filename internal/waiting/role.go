@@ -164,15 +164,31 @@ func (p *Page) AwaitStarter(limit time.Duration) {
 	}
 }
 
-// KeepOnly closes all descriptors of the supervisor that it does not need, and those of the starter, which must exit then.
-func (p *Page) KeepOnly(list func() []int) {
-	for _, fd := range list() {
-		switch int64(fd) {
-		case 0, 1, 2, p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD, p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD, p.historyFD:
+// KeepOnly has all descriptors in a list closed that the supervisor, or waiter, does not need. The caller must exit then. What it was
+// given is closed at once. What it has opened is closed when it has ended: its runtime aborts if its poller is closed before.
+func (p *Page) KeepOnly(list []int) {
+	for _, fd := range list {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		switch {
+		case err != nil, p.keeps(int64(fd)):
+		case flags&unix.FD_CLOEXEC != 0:
+			p.ownBelow = max(p.ownBelow, int64(fd)+1)
 		default:
 			_ = unix.Close(fd)
 		}
 	}
+}
+
+// keeps reports whether a descriptor is the supervisor's, or waiter's.
+//
+//go:nosplit
+//go:norace
+func (p *Page) keeps(fd int64) bool {
+	switch fd {
+	case 0, 1, 2, p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD, p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD, p.historyFD:
+		return true
+	}
+	return false
 }
 
 // Server is the server's pid, 0 before its start. status is its wait status once it has ended.

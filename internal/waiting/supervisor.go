@@ -125,6 +125,7 @@ func (p *Page) children(at *room) {
 			continue
 		}
 		p.starter = -1
+		p.closeOwn()
 		if p.ready == 0 && at.status&0x7f == 0 {
 			p.code, p.done = int64(at.status>>8), 1
 			exit(p.code)

@@ -40,6 +40,7 @@ func (p *Page) rest() {
 	if p.takeovers++; p.saved == 0 || p.takeovers > maxTakeovers {
 		p.follow()
 	}
+	p.closeOwn()
 	at := &p.anchorRoom
 	happened = 0
 	if p.unheard != 0 { // It came while the front was leaving.

@@ -50,23 +50,24 @@ func (m *Mux) answersItself(c *client, r request, k *call) bool {
 		m.toClient(c, mcp.PingReply(k.id))
 		return true
 	}
-	return m.server.away && len(m.held) == m.dropped && m.tellPublished(c, r, k)
+	return m.server.away && len(m.held) == 0 && m.tellPublished(c, r, k)
 }
 
-// aloneTells takes a notification of the only client, and reports whether that was all.
-func (m *Mux) aloneTells(c *client, r request) bool {
+// aloneTells takes a notification of the only client.
+func (m *Mux) aloneTells(c *client, r request) {
 	switch r.msg.Method {
 	case mcp.MethodInitialized:
-		return m.confirmedAlone(c, r)
+		m.confirmedAlone(c, r)
+		return
 	case mcp.MethodCancelled:
-		return false
+		m.cancel(c, r)
+		return
 	case mcp.MethodProgress:
 		m.tellAlone(c, r.msg)
-		return true
+		return
 	case mcp.MethodTaskStatus:
-		key := kept{clientTask, mcp.TextOf(r.msg.Raw, r.target)}
-		if status := mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.params, "status")); hasEnded(status) {
-			delete(m.tasks.ofClients, key)
+		if hasEnded(mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.msg.Params, "status"))) {
+			delete(m.tasks.ofClients, mcp.TextOf(r.msg.Raw, r.target))
 		}
 	case mcp.MethodRootsChanged:
 		m.roots.working = true
@@ -75,7 +76,6 @@ func (m *Mux) aloneTells(c *client, r request) bool {
 		}
 	}
 	m.passOn(c, r.msg)
-	return true
 }
 
 // tellAlone passes on what has a meaning for the present server only.
@@ -87,41 +87,15 @@ func (m *Mux) tellAlone(c *client, msg mcp.Message) {
 
 // confirmedAlone takes the client's notification that it is ready. The next server is sent the same. It may wait behind the
 // initialize.
-func (m *Mux) confirmedAlone(c *client, r request) bool {
+func (m *Mux) confirmedAlone(c *client, r request) {
 	h := &m.handshake
-	c.ready, h.confirmed = true, string(mcp.Splice(r.msg.Raw))
+	h.confirmed = string(mcp.Splice(r.msg.Raw))
 	if h.phase == phaseAnswered {
 		h.phase = phaseDone
 		m.server.used = true
 	}
 	if m.acceptsCalls() || h.result == nil {
 		m.passOn(c, r.msg)
-	}
-	return true
-}
-
-// askAlone takes a request of the server. The client sees an id of the first server as it is, and an id of ours from then on: it
-// is never used again, so an answer that comes late is not taken for the answer to another question.
-func (m *Mux) askAlone(msg mcp.Message) {
-	c := m.order[0]
-	m.server.used = m.server.used || msg.Method != mcp.MethodPing
-	switch {
-	case m.server.leaving: // The answer would reach the next server.
-		return
-	case msg.ID == mcp.IDNull:
-		m.server.unread = true
-		m.toClient(c, msg.Line)
-		return
-	}
-	a := &ask{cid: msg.ID, client: c, id: string(msg.IDSpan.Of(msg.Raw)), key: msg.ID}
-	if m.server.renames {
-		a.cid = fmt.Sprintf(`"mcp-tether:%d"`, m.lastAsk+1)
-	}
-	m.openAsk(a, msg)
-	if a.cid == a.key {
-		m.toClient(c, msg.Line)
-	} else {
-		m.toClient(c, mcp.Splice(msg.Raw, put(msg.IDSpan, a.cid)))
 	}
 }
 
@@ -138,7 +112,7 @@ func (m *Mux) noticeAlone(msg mcp.Message) {
 	m.server.used = true
 	switch msg.Method {
 	case mcp.MethodCancelled:
-		m.cancelsAlone(c, msg, mcp.Within(msg.Raw, params, "requestId"))
+		m.serverCancels(msg, mcp.Within(msg.Raw, params, "requestId"))
 		return
 	case mcp.MethodAcknowledged:
 		id := mcp.Within(msg.Raw, mcp.Within(msg.Raw, params, "_meta"), mcp.MetaSubscription)
@@ -149,37 +123,10 @@ func (m *Mux) noticeAlone(msg mcp.Message) {
 		if level := levelNumber(mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "level"))); m.server.stage != served && level > 0 && level < c.level {
 			return
 		}
-	case mcp.MethodTaskStatus, mcp.MethodTaskExtension:
-		m.tasks.status(mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "taskId")), mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "status")))
 	default:
 		m.forgetList(msg.Method)
 	}
 	m.toClient(c, msg.Line)
-}
-
-// cancelsAlone takes back a request of the server, or ends a subscription of the client.
-func (m *Mux) cancelsAlone(c *client, msg mcp.Message, id mcp.Span) {
-	key := mcp.IDOf(msg.Raw, id)
-	if a := m.asked[key]; a != nil {
-		m.forget(a)
-		if a.cid == a.key {
-			m.toClient(c, msg.Line)
-		} else {
-			m.toClient(c, mcp.Splice(msg.Raw, put(id, a.cid)))
-		}
-		m.advance()
-		return
-	}
-	k := m.callOf(key)
-	if k != nil && k.method == mcp.MethodListen {
-		if m.server.leaving && k.agreed != nil { // It may be the last word of a server that falls asleep.
-			return
-		}
-		m.server.answered = true
-		m.close(k)
-	}
-	m.toClient(c, msg.Line)
-	m.repeated(k)
 }
 
 // ownID is an id for a request of ours that the only client has not used. Some servers take only numbers: if the client has
@@ -188,7 +135,7 @@ func (m *Mux) ownID() string {
 	for {
 		m.server.ownIDs++
 		id := fmt.Sprintf(`"mcp-tether:%d"`, m.server.ownIDs)
-		if first := m.handshake.id; first != "" && first[0] != '"' {
+		if first := mcp.Parse([]byte(m.handshake.line)).ID; first != "" && first[0] != '"' {
 			id = strconv.FormatInt(math.MaxInt32-m.server.ownIDs, 10)
 		}
 		if m.calls[id] == nil {

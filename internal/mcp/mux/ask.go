@@ -1,6 +1,7 @@
 package mux
 
 import (
+	"fmt"
 	"sort"
 	"strconv"
 	"strings"
@@ -21,62 +22,66 @@ type ask struct {
 	mayTask bool
 }
 
-// maxAsks bounds how many requests of the server may be open.
-const maxAsks = 4096
-
 // serverAsks takes a request of the server: it goes to the one client that it is certainly for.
 func (m *Mux) serverAsks(msg mcp.Message) {
-	if m.Alone {
-		m.askAlone(msg)
-		return
-	}
 	id := string(msg.IDSpan.Of(msg.Raw))
-	if msg.ID == mcp.IDNull {
+	switch {
+	case m.Alone && m.server.leaving: // The answer would reach the next server.
 		return
-	}
-	if msg.Method == mcp.MethodPing {
+	case msg.ID == mcp.IDNull:
+		m.server.unread = true
+		m.pass(msg)
+		return
+	case m.Alone:
+		m.server.used = m.server.used || msg.Method != mcp.MethodPing
+		m.forward(m.order[0], msg, id)
+		return
+	case msg.Method == mcp.MethodPing:
 		m.replyToServer(mcp.PingReply(id))
 		return
 	}
 	c, why := m.clientFor(msg)
-	if len(m.asks) >= maxAsks {
-		c, why = nil, "too many requests of the server are open"
-	}
 	if msg.Method == mcp.MethodRoots && c != nil && !m.alone(c) {
 		c, why = nil, "it may not judge the calls of all by the roots of one"
 	}
 	if c == nil {
-		m.replyToServer(errorLine(id, codeInternal, "this server is shared by clients, and "+why))
+		m.replyToServer(mcp.ErrorReply(id, mcp.CodeInternal, "this server is shared by clients, and "+why))
 		return
 	}
 	m.forward(c, msg, id)
 }
 
+// forward asks a client. A client that is alone sees an id of the first server as it is, and an id of ours from then on: it is never
+// used again, so an answer that comes late is not taken for the answer to another question.
 func (m *Mux) forward(c *client, msg mcp.Message, id string) {
-	a := &ask{cid: strconv.FormatInt(m.lastAsk+1, 10), client: c, id: id, key: msg.ID}
-	m.tasks.ofClient(c, elicitation, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "params", "elicitationId")))
-	token := mcp.At(msg.Raw, "params", "_meta", "progressToken")
-	if token.To > 0 {
-		a.token = string(token.Of(msg.Raw))
-	}
-	m.openAsk(a, msg)
-	first, second := inOrder(put(msg.IDSpan, a.cid), put(token, a.cid))
-	m.toClient(c, mcp.Splice(msg.Raw, first, second))
-}
-
-// openAsk notes a request of the server.
-func (m *Mux) openAsk(a *ask, msg mcp.Message) {
 	m.lastAsk++
-	a.n, a.method = m.lastAsk, msg.Method
-	a.mayTask = mcp.At(msg.Raw, "params", "task").To > 0
+	a := &ask{n: m.lastAsk, cid: msg.ID, client: c, id: id, key: msg.ID, method: msg.Method, mayTask: mcp.At(msg.Raw, "params", "task").To > 0}
+	var token mcp.Span
+	switch {
+	case m.Alone && m.server.renames:
+		a.cid = fmt.Sprintf(`"mcp-tether:%d"`, a.n)
+	case !m.Alone:
+		a.cid = strconv.FormatInt(a.n, 10)
+		if token = mcp.At(msg.Raw, "params", "_meta", "progressToken"); token.To > 0 {
+			a.token = string(token.Of(msg.Raw))
+		}
+	}
 	if msg.Method == mcp.MethodRoots {
-		m.handshake.roots = true
 		m.roots.ask()
 	}
 	if old := m.asked[a.key]; old != nil { // The server uses the id twice.
 		m.forget(old)
 	}
 	m.asks[a.cid], m.asked[a.key] = a, a
+	m.toClient(c, m.reworded(a, msg, put(msg.IDSpan, a.cid), put(token, a.cid)))
+}
+
+// reworded is what one side says of a request of the server, in the words of the other.
+func (m *Mux) reworded(a *ask, msg mcp.Message, edits ...mcp.Edit) []byte {
+	if m.Alone && a.cid == a.key {
+		return msg.Line
+	}
+	return mcp.Splice(msg.Raw, edits...)
 }
 
 // askOf is the request of the server that a client means by an id, nil if there is none.
@@ -97,7 +102,7 @@ func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 		return nil, unknown
 	}
 	if mcp.RuleOf(msg.Method).About == mcp.AboutTask {
-		if c := m.tasks.ofClients[kept{clientTask, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "params", "taskId"))}]; c != nil {
+		if c := m.tasks.ofClients[mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "params", "taskId"))]; c != nil {
 			return c, ""
 		}
 		return nil, unknown
@@ -126,14 +131,10 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	}
 	m.server.used = m.server.used || a.method != mcp.MethodPing
 	m.forget(a)
-	if a.mayTask {
-		m.tasks.ofClient(c, clientTask, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "task", "taskId")))
+	if id := mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, msg.Result, "task", "taskId")); a.mayTask && id != "" {
+		m.tasks.ofClients[id] = c
 	}
-	if a.cid == a.key && m.Alone {
-		m.toServerFrom(c, msg.Line)
-	} else {
-		m.toServerFrom(c, mcp.Splice(msg.Raw, put(msg.IDSpan, a.id)))
-	}
+	m.toServerFrom(c, m.reworded(a, msg, put(msg.IDSpan, a.id)))
 	m.advance()
 }
 
@@ -157,7 +158,7 @@ func (m *Mux) openAsks() (all []*ask) {
 func (m *Mux) abandonAsks(c *client) {
 	for _, a := range m.openAsks() {
 		if a.client == c {
-			m.toServer(errorLine(a.id, codeInternal, "the client has left"))
+			m.toServer(mcp.ErrorReply(a.id, mcp.CodeInternal, "the client has left"))
 			m.forget(a)
 		}
 	}

@@ -57,8 +57,9 @@ func (p *Published) Add(newer Published) {
 // shelf is what is known of the server that answers one greeting, and what is new of that.
 type shelf struct {
 	known, news Published
-	fresh       bool
 }
+
+func (s *shelf) fresh() bool { return s.news.Answers != nil || s.news.Roots || s.news.Wrong }
 
 // shelves are those of the client's handshake, and of requests without one.
 type shelves struct {
@@ -72,7 +73,7 @@ func (s *shelf) put(key string, a Answer) {
 	if s.news.Answers == nil {
 		s.news.Answers = map[string]Answer{}
 	}
-	s.news.Answers[key], s.fresh = a, true
+	s.news.Answers[key] = a
 }
 
 // forget notes that a list is not what it was.
@@ -92,7 +93,7 @@ func (s *shelves) never(kind string) { s.greeted.put(kind+"/list", Answer{Never:
 // wrong notes that no server is what the client was told.
 func (s *shelves) wrong() {
 	if s.told {
-		s.greeted.news.Wrong, s.greeted.fresh = true, true
+		s.greeted.news.Wrong = true
 	}
 }
 
@@ -103,7 +104,7 @@ func shelfKey(r request, k *call) string {
 	case k.method == mcp.MethodInitialize:
 		return k.method
 	case k.modern && (k.list != "" || k.method == mcp.MethodDiscover):
-		return k.method + " " + string(r.params.Of(r.msg.Raw))
+		return k.method + " " + string(r.msg.Params.Of(r.msg.Raw))
 	case k.list != "":
 		return k.method
 	}
@@ -168,9 +169,9 @@ func (m *Mux) keepAnswer(k *call, msg mcp.Message) {
 }
 
 // publishGreeting keeps the answer to the handshake.
-func (m *Mux) publishGreeting() {
+func (m *Mux) publishGreeting(result []byte) {
 	if m.Load != nil {
-		m.shelves.greeted.put(mcp.MethodInitialize, Answer{Text: []byte(`{"result":` + string(m.handshake.latest) + `}`)})
+		m.shelves.greeted.put(mcp.MethodInitialize, Answer{Text: []byte(`{"result":` + string(result) + `}`)})
 	}
 }
 
@@ -179,16 +180,16 @@ func (m *Mux) publishGreeting() {
 func (m *Mux) TakePublished() (greeting []byte, news *Published) {
 	s := &m.shelves.greeted
 	if m.roots.Usual && !s.known.Roots && m.handshake.line != "" {
-		s.known.Roots, s.news.Roots, s.fresh = true, true, true
+		s.known.Roots, s.news.Roots = true, true
 	}
-	if greeting = []byte(m.handshake.line); !s.fresh {
+	if greeting = []byte(m.handshake.line); !s.fresh() {
 		s, greeting = &m.shelves.modern, nil
 	}
-	if !s.fresh {
+	if !s.fresh() {
 		return nil, nil
 	}
 	taken := s.news
-	s.news, s.fresh = Published{}, false
+	s.news = Published{}
 	return greeting, &taken
 }
 

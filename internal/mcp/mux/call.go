@@ -34,15 +34,11 @@ type call struct {
 	list, shelf string
 	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
 	own, sent, modern, mayTask bool
-
-	// next is another call with the same id at the client.
-	next *call
 }
 
 // request is what must be known of a request or notification of a client.
 type request struct {
-	msg    mcp.Message
-	params mcp.Span
+	msg mcp.Message
 	// target is the member of params that the method is about.
 	target mcp.Span
 	meta   mcp.Span
@@ -50,11 +46,14 @@ type request struct {
 	token, version, level mcp.Span
 }
 
+// put is the edit that puts a text in the place of a value, if that is there.
+func put(value mcp.Span, with string) mcp.Edit { return mcp.Edit{Span: value, With: with} }
+
 // parse finds what the mux must know or change.
 func parse(msg mcp.Message) request {
-	r := request{msg: msg, params: msg.Params}
+	r := request{msg: msg}
 	var params [2]mcp.Span
-	mcp.Pick(msg.Raw, r.params, []string{"_meta", mcp.RuleOf(msg.Method).About}, params[:])
+	mcp.Pick(msg.Raw, msg.Params, []string{"_meta", mcp.RuleOf(msg.Method).About}, params[:])
 	r.meta, r.target = params[0], params[1]
 	var meta [3]mcp.Span
 	mcp.Pick(msg.Raw, r.meta, []string{"progressToken", mcp.MetaVersion, mcp.MetaLogLevel}, meta[:])
@@ -65,37 +64,33 @@ func parse(msg mcp.Message) request {
 // clientAsks takes a request of a client.
 func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	id := string(msg.IDSpan.Of(msg.Raw))
-	r := parse(msg)
+	k := &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)}
 	switch {
 	case m.Alone:
-		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)})
+		m.ask(c, parse(msg), k)
 	case msg.ID == mcp.IDNull:
-		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null")
-	case c.open >= m.limits.Open:
-		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open))
+		m.refuse(c, mcp.IDNull, mcp.CodeInvalid, "the id must not be null")
+	case len(c.calls) >= maxOpen:
+		m.refuse(c, id, mcp.CodeInternal, fmt.Sprintf("%d requests are open already", len(c.calls)))
+	case c.calls[msg.ID] != nil:
+		m.refuse(c, id, mcp.CodeInvalid, "a request with this id is open already")
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
-		m.refuse(c, id, codeInvalid, "a notification must not have an id")
-	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
-		m.refuse(c, id, codeInternal, "too much waits for the server")
+		m.refuse(c, id, mcp.CodeInvalid, "a notification must not have an id")
+	case c.held > 0 && c.held+int64(len(msg.Raw)) > maxHeld:
+		m.refuse(c, id, mcp.CodeInternal, "too much waits for the server")
 	default:
-		m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)})
+		m.ask(c, parse(msg), k)
 	}
 }
 
 // ask sorts a request by what must be done about it.
 func (m *Mux) ask(c *client, r request, k *call) {
 	k.modern = mcp.TextOf(r.msg.Raw, r.version) != ""
-	if k.method == mcp.MethodInitialize && c.hasBegun() && !m.Alone {
-		m.refuse(c, k.id, codeInvalid, "this client has begun its handshake already")
-		return
-	}
 	if why := m.mixes(r, k); why != "" {
-		m.refuse(c, k.id, codeInvalid, why)
+		m.refuse(c, k.id, mcp.CodeInvalid, why)
 		return
 	}
-	if !c.modern && k.modern && k.method != mcp.MethodDiscover {
-		c.modern = true
-	}
+	c.modern = c.modern || k.modern && k.method != mcp.MethodDiscover
 	if k.modern {
 		k.level = levelNumber(mcp.TextOf(r.msg.Raw, r.level))
 	}
@@ -116,8 +111,8 @@ func (m *Mux) ask(c *client, r request, k *call) {
 	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		m.subscribe(c, r, k)
 	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate:
-		if !m.Alone && !m.tasks.owns(c, k.target) {
-			m.refuse(c, k.id, codeParams, "task not found")
+		if t := m.tasks.known[k.target]; !m.Alone && (t == nil || t.client != c) {
+			m.refuse(c, k.id, mcp.CodeParams, "task not found")
 			return
 		}
 		fallthrough
@@ -141,12 +136,9 @@ func (m *Mux) open(k *call) {
 		k.sid = strconv.FormatInt(k.n, 10)
 	}
 	m.calls[k.sid] = k
-	if c == nil {
-		return
+	if c != nil {
+		c.calls[k.key] = k
 	}
-	k.next = c.calls[k.key]
-	c.calls[k.key] = k
-	c.open++
 }
 
 // line is a request of a client as the server is to see it, with another edit where the method needs one.
@@ -154,15 +146,7 @@ func (m *Mux) line(r request, k *call, other mcp.Edit) []byte {
 	if m.Alone {
 		return r.msg.Line
 	}
-	n := strconv.FormatInt(k.n, 10)
-	edits := [3]mcp.Edit{put(r.msg.IDSpan, n), put(r.token, n), other}
-	// Three are soon in order. slices.SortFunc would bring a sort for this type, of seven kilobytes.
-	for i := 1; i < len(edits); i++ {
-		for j := i; j > 0 && edits[j].From < edits[j-1].From; j-- {
-			edits[j], edits[j-1] = edits[j-1], edits[j]
-		}
-	}
-	return mcp.Splice(r.msg.Raw, edits[:]...)
+	return mcp.Splice(r.msg.Raw, put(r.msg.IDSpan, k.sid), put(r.token, k.sid), other)
 }
 
 // acceptsCalls reports whether the server takes requests now.
@@ -209,11 +193,13 @@ func (m *Mux) sendNow(k *call, line []byte) {
 	}
 	switch k.method {
 	case mcp.MethodInitialize:
-		m.handshake.phase = phaseAsked
-		k.kept = bytes.Clone(line)
+		if m.handshake.phase = phaseAsked; !m.Alone { // The one before it may have been refused, or given up.
+			m.handshake.params = bytes.Clone(mcp.At(line, "params").Of(line))
+		}
+		fallthrough
 	case mcp.MethodListen:
 		k.kept = bytes.Clone(line)
-	case mcp.MethodSetLevel: // It may have waited.
+	case mcp.MethodSetLevel:
 		if k.level > 0 {
 			m.logs.sent = k.level
 		}
@@ -228,12 +214,14 @@ func (m *Mux) sendNow(k *call, line []byte) {
 // sendHeld gives the server what waits for it.
 func (m *Mux) sendHeld() {
 	held := m.held
-	m.held, m.dropped = nil, 0
+	m.held = nil
 	for _, k := range held {
 		switch {
-		case k.line == nil:
 		case k.method == "": // What cannot be answered.
 			m.toServerFrom(k.client, k.take())
+		case k.method == mcp.MethodInitialize && !m.Alone && m.handshake.result != nil:
+			k.take()
+			m.met(k)
 		default:
 			m.send(k, k.take())
 		}
@@ -246,24 +234,7 @@ func (m *Mux) unhold(k *call) {
 		return
 	}
 	k.take()
-	h := &m.handshake
-	if i := slices.Index(h.waiting, k); i >= 0 {
-		h.waiting = without(h.waiting, i)
-		return
-	}
-	const few = 64
-	if m.dropped++; m.dropped > few && m.dropped > len(m.held)/2 {
-		m.held = slices.DeleteFunc(m.held, func(other *call) bool { return other.line == nil })
-		m.dropped = 0
-	}
-}
-
-// without removes the call at i; removing the first is cheap.
-func without(calls []*call, i int) []*call {
-	if i == 0 {
-		return calls[1:]
-	}
-	return slices.Delete(calls, i, i+1)
+	m.held = slices.DeleteFunc(m.held, func(other *call) bool { return other == k })
 }
 
 // serverAnswers takes a response of the server.
@@ -271,14 +242,8 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	m.server.answered = true
 	k := m.callOf(msg.ID)
 	switch {
-	case k == nil && m.Alone, msg.ID == mcp.IDNull && m.Alone:
-		m.pass(msg)
-		return
-	case msg.ID == mcp.IDNull:
-		m.serverComplains(msg)
-		return
 	case k == nil || !k.sent: // An answer to no question, or a late one.
-		m.endLateTask(msg)
+		m.pass(msg)
 		return
 	case m.server.leaving && k.agreed != nil: // The next server gets the subscription again.
 		return
@@ -305,34 +270,14 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	m.repeated(k)
 }
 
-// serverComplains takes an error without an id: the server could not read a request.
-func (m *Mux) serverComplains(msg mcp.Message) {
-	if c, _ := m.only(); c != nil {
-		m.toClient(c, mcp.Splice(msg.Raw))
-	}
-}
-
 // deliver gives an answer to the client that asked, with another edit beside that of the id, and closes the call.
 func (m *Mux) deliver(k *call, msg mcp.Message, other mcp.Edit) {
-	m.close(k)
-	if k.client == nil {
-		return
-	}
-	if m.Alone {
-		m.answer(k, msg.Line)
-		return
-	}
-	if msg.IsError {
-		m.noteElicitations(k.client, msg)
-	}
-	first, second := inOrder(put(msg.IDSpan, k.id), other)
-	m.answer(k, mcp.Splice(msg.Raw, first, second))
-}
-
-// answer gives a line to the client of a call that is closed.
-func (m *Mux) answer(k *call, line []byte) {
-	if k.client != nil {
-		m.toClient(k.client, line)
+	switch m.close(k); {
+	case k.client == nil:
+	case m.Alone:
+		m.toClient(k.client, msg.Line)
+	default:
+		m.toClient(k.client, mcp.Splice(msg.Raw, put(msg.IDSpan, k.id), other))
 	}
 }
 
@@ -342,33 +287,14 @@ func (m *Mux) close(k *call) {
 	if m.calls[k.sid] == k {
 		delete(m.calls, k.sid)
 	}
-	c := k.client
-	if c == nil {
-		return
-	}
-	k.unlink()
-	c.open--
-}
-
-// unlink takes a call from those of its client.
-func (k *call) unlink() {
-	calls := k.client.calls
-	if calls[k.key] == k {
-		if calls[k.key] = k.next; k.next == nil {
-			delete(calls, k.key)
-		}
-		return
-	}
-	for other := calls[k.key]; other != nil; other = other.next {
-		if other.next == k {
-			other.next = k.next
-		}
+	if c := k.client; c != nil && c.calls[k.key] == k {
+		delete(c.calls, k.key)
 	}
 }
 
 // refuse answers a request that is not passed on.
 func (m *Mux) refuse(c *client, id string, code int, message string) {
-	m.toClient(c, errorLine(id, code, message))
+	m.toClient(c, mcp.ErrorReply(id, code, message))
 }
 
 // cancel takes a client's notice that it no longer wants an answer: none reaches it. A request that changes what the server
@@ -380,13 +306,9 @@ func (m *Mux) cancel(c *client, r request) {
 		return
 	}
 	m.server.used = m.server.used || k.method != mcp.MethodPing
-	if !k.sent {
-		m.drop(k)
-		return
-	}
-	if m.Alone {
+	if k.sent && m.Alone {
 		m.tellAlone(c, r.msg)
-	} else {
+	} else if k.sent {
 		m.toServerFrom(c, mcp.Splice(r.msg.Raw, put(r.target, k.sid)))
 	}
 	m.close(k)
@@ -394,47 +316,29 @@ func (m *Mux) cancel(c *client, r request) {
 }
 
 // staysOn reports whether a call goes on when its client has left: what the server was sent after it counts on it, or it is a
-// handshake under way.
-func (k *call) staysOn() bool {
-	return k.rule.Keeps && (k.sent || k.method != mcp.MethodInitialize)
-}
+// handshake under way. An end of a subscription is wanted anyway.
+func (k *call) staysOn() bool { return k.rule.Keeps && k.sent || k.method == mcp.MethodUnsubscribe }
 
 // abandonCalls ends the calls of a client that has left.
 func (m *Mux) abandonCalls(c *client) {
 	var calls []*call
 	for _, k := range c.calls {
-		for ; k != nil; k = k.next {
-			calls = append(calls, k)
-		}
+		calls = append(calls, k)
 	}
 	byNumber(calls)
-	// What waits goes first, the newest before what it waits for: no call of this client may get its turn meanwhile.
-	for _, k := range slices.Backward(calls) {
+	for _, k := range calls { // What waits goes first: none of it may get its turn meanwhile.
 		if !k.sent && !k.staysOn() {
-			m.drop(k)
+			m.close(k)
 		}
 	}
 	for _, k := range calls {
-		switch {
-		case k.staysOn():
-			k.client, k.next = nil, nil
-			continue
-		case !k.sent:
-			continue
+		if k.staysOn() {
+			k.client = nil
+		} else if k.sent {
+			m.toServerFrom(c, append(mcp.Cancelled(k.sid, "the client has left"), '\n'))
+			delete(m.calls, k.sid)
+			m.repeated(k)
 		}
-		m.toServerFrom(c, append(mcp.Cancelled(k.sid, "the client has left"), '\n'))
-		delete(m.calls, k.sid)
-		m.repeated(k)
-	}
-}
-
-// drop forgets a call that the server does not have.
-func (m *Mux) drop(k *call) {
-	first := k.method == mcp.MethodInitialize && !slices.Contains(m.handshake.waiting, k)
-	m.close(k)
-	if first {
-		m.handshake.params = nil
-		m.nextHandshake()
 	}
 }
 
@@ -442,23 +346,21 @@ func byNumber(calls []*call) {
 	sort.Slice(calls, func(a, b int) bool { return calls[a].n < calls[b].n }) // slices.SortFunc would be another seven kilobytes.
 }
 
-// askOwn sends a request of the mux's own.
-func (m *Mux) askOwn(method, target string, params string) *call {
+// askOwn sends a request of the mux's own, as soon as the server takes any.
+func (m *Mux) askOwn(method, target, params string) { m.send(m.own(method, target, params)) }
+
+// own opens a request of the mux's own.
+func (m *Mux) own(method, target, params string) (*call, []byte) {
 	k := &call{own: true, method: method, rule: mcp.RuleOf(method), target: target}
 	m.open(k)
-	m.send(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params))
-	return k
+	return k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params)
 }
 
 // callOf is the call that the server means by an id, nil if there is none. Some programs repeat a number as a string, which the
-// SDKs accept. A client that is alone may use an id twice: the oldest is answered first.
+// SDKs accept.
 func (m *Mux) callOf(id string) *call {
-	k := m.calls[id]
-	if k == nil {
-		k = m.calls[strings.Trim(id, `"`)]
+	if k := m.calls[id]; k != nil {
+		return k
 	}
-	for k != nil && m.Alone && k.next != nil {
-		k = k.next
-	}
-	return k
+	return m.calls[strings.Trim(id, `"`)]
 }

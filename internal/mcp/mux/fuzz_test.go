@@ -123,7 +123,7 @@ func (f *fixture) answerAll() {
 func (m *Mux) unanswered() int {
 	n := 0
 	for _, c := range m.order {
-		n += c.open
+		n += len(c.calls)
 	}
 	return n
 }

@@ -2,9 +2,7 @@ package mux
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"slices"
 
 	"mcp-tether/internal/mcp"
 )
@@ -17,7 +15,7 @@ const (
 	phaseIdle phase = iota
 	// phaseAsked: the server has initialize and has not answered.
 	phaseAsked
-	// phaseAnswered: a client has the answer and is to confirm it.
+	// phaseAnswered: the only client has the answer and is to confirm it. For many clients the mux does so at once.
 	phaseAnswered
 	// phaseDone: the server was notified that the client is ready.
 	phaseDone
@@ -26,15 +24,10 @@ const (
 // handshake is the first client's handshake, which counts for every client (up to 2025-11-25, basic/lifecycle).
 type handshake struct {
 	phase phase
-	// params are those of the first initialize, nil if no client has begun. result is what the server answered, and latest what
-	// the last one has, which may offer more.
-	params, result, latest []byte
-	// id and line are that initialize, as a client that is alone wrote it; confirmed says to the server that a client is ready.
-	id, line, confirmed string
-	// waiting are the initialize requests of other clients while the first is open.
-	waiting []*call
-	// roots says that the server has asked a client for its roots, which it may use for all.
-	roots bool
+	// params are those of the first initialize, nil if no client has begun. result is what the server answered.
+	params, result []byte
+	// line is that initialize as the server got it; confirmed says to the server that a client is ready.
+	line, confirmed string
 	// modern says that the server has answered a request that needs no handshake, while there was none.
 	modern bool
 }
@@ -45,7 +38,7 @@ func (m *Mux) Initializing() bool { return m.handshake.phase == phaseAsked }
 // Closed reports whether the server must get no other client, because it works with the roots of one: those that could share it
 // have roots as well.
 func (m *Mux) Closed() bool {
-	return m.handshake.roots && mcp.ValueAt(m.handshake.params, "capabilities", "roots") != nil
+	return m.roots.asked && mcp.ValueAt(m.handshake.params, "capabilities", "roots") != nil
 }
 
 // mixes says why a request does not go with what the server was told by others; "" if it does. Clients that share a server begin
@@ -60,7 +53,7 @@ func (m *Mux) mixes(r request, k *call) string {
 		}
 	case h.modern:
 		return "this server serves clients without a handshake"
-	case h.params != nil && !sameHandshake(h.params, r.params.Of(r.msg.Raw)):
+	case h.params != nil && !sameHandshake(h.params, r.msg.Params.Of(r.msg.Raw)):
 		return "this server has begun with another protocol version, or with other capabilities of its client"
 	}
 	return ""
@@ -82,153 +75,65 @@ func (m *Mux) provesModern() {
 	}
 }
 
-// hasBegun reports whether a client has a handshake, or has asked for one.
-func (c *client) hasBegun() bool {
-	for _, k := range c.calls {
-		if k.method == mcp.MethodInitialize {
-			return true
-		}
-	}
-	return c.met
-}
-
 // initialize takes the initialize request of a client.
 func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake
-	params := r.params.Of(r.msg.Raw)
-	if m.Alone {
-		if h.result == nil {
-			h.confirmed = ""
-		}
-		m.open(k)
-		m.send(k, r.msg.Line)
-		return
-	}
-	if !json.Valid(params) { // Nothing could be compared.
-		m.refuse(k.client, k.id, codeParams, "the params of initialize cannot be read")
-		return
-	}
-	k.client.modern = false
 	m.open(k)
-	switch {
+	switch k.client.modern = k.client.modern && m.Alone; {
+	case m.Alone && h.result == nil:
+		h.confirmed = ""
+	case m.Alone:
 	case h.result != nil:
 		m.met(k)
-	case h.params != nil:
-		h.waiting = append(h.waiting, k)
-		k.keep(m.line(r, k, mcp.Edit{}))
-	default:
-		h.params = bytes.Clone(params)
-		m.send(k, m.line(r, k, mcp.Edit{}))
+		return
+	case h.params == nil:
+		h.params = bytes.Clone(r.msg.Params.Of(r.msg.Raw))
 	}
+	m.send(k, m.line(r, k, mcp.Edit{}))
 }
 
 // met answers initialize from the kept result.
 func (m *Mux) met(k *call) {
 	m.close(k)
-	if k.client == nil {
-		return
-	}
 	k.client.met = true
-	m.answer(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", k.id, m.handshake.result))
-	m.confirmAlone()
-	m.adjustLevel()
+	m.toClient(k.client, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", k.id, m.handshake.result))
 }
 
 // initialized takes the server's answer to initialize.
 func (m *Mux) initialized(k *call, msg mcp.Message) {
-	h := &m.handshake
-	result := mcp.At(msg.Raw, "result")
-	switch {
-	case k.own:
+	if k.own {
 		m.greetedAgain(k, msg)
 		return
-	case m.Alone:
-		m.greeted(k, msg)
-		m.deliver(k, msg, mcp.Edit{})
-		return
 	}
-	if msg.IsError || result.To == 0 {
-		h.phase, h.params = phaseIdle, nil
-		m.deliver(k, msg, mcp.Edit{})
-		m.nextHandshake()
-		return
-	}
-	h.phase, h.result = phaseAnswered, bytes.Clone(result.Of(msg.Raw))
-	h.latest = h.result
-	if k.client != nil {
-		k.client.met = true
-	}
+	m.greeted(k, msg)
 	m.deliver(k, msg, mcp.Edit{})
-	for _, waits := range slices.Clone(h.waiting) {
-		m.met(waits)
+	if m.Alone {
+		return
 	}
-	m.confirmAlone()
-	m.resumeCalls()
+	if m.handshake.result != nil {
+		m.finishHandshake(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q}`+"\n", mcp.MethodInitialized))
+	}
+	m.sendHeld()
 }
 
-// greeted takes the answer to the initialize of a client that is alone. An error leaves all as it was.
+// greeted takes the answer to an initialize of a client. An error leaves all as it was.
 func (m *Mux) greeted(k *call, msg mcp.Message) {
 	h := &m.handshake
 	if result := msg.Result.Of(msg.Raw); !msg.IsError && len(result) > 0 && result[0] == '{' {
 		h.result, h.params = bytes.Clone(result), bytes.Clone(mcp.ValueAt(k.kept, "params"))
-		h.latest, h.id, h.line = h.result, k.id, string(bytes.TrimSuffix(k.kept, []byte("\n")))+"\n"
-		m.order[0].met = true
-		m.publishGreeting()
+		h.line = string(bytes.TrimSuffix(k.kept, []byte("\n"))) + "\n"
+		if k.client != nil {
+			k.client.met = true
+		}
+		m.publishGreeting(result)
 	}
 	switch {
 	case h.result == nil:
-		h.phase = phaseIdle
+		h.phase, h.params = phaseIdle, nil
 	case h.confirmed != "":
 		h.phase = phaseDone
 	default:
 		h.phase = phaseAnswered
-	}
-}
-
-// resumeCalls lets calls go to the server.
-func (m *Mux) resumeCalls() {
-	m.sendHeld()
-	m.adjustLevel()
-}
-
-// nextHandshake lets the next client try, after the first one's was refused or given up.
-func (m *Mux) nextHandshake() {
-	h := &m.handshake
-	if len(h.waiting) == 0 {
-		m.resumeCalls()
-		return
-	}
-	k := h.waiting[0]
-	h.waiting = h.waiting[1:]
-	line := k.take()
-	h.params = bytes.Clone(mcp.At(line, "params").Of(line))
-	m.send(k, line)
-}
-
-// confirm takes the client's notification that it is ready, which some send early. The server is notified once.
-func (m *Mux) confirm(c *client, r request) {
-	c.ready = true
-	if c.met && m.handshake.phase == phaseAnswered {
-		m.noteKnown(c)
-		m.finishHandshake(mcp.Splice(r.msg.Raw))
-	}
-}
-
-// confirmAlone finishes a handshake whose clients have all left, or were ready before they had an answer.
-func (m *Mux) confirmAlone() {
-	if m.handshake.phase != phaseAnswered || m.Alone {
-		return
-	}
-	met := false
-	for _, c := range m.order {
-		if c.met && c.ready {
-			met = false
-			break
-		}
-		met = met || c.met
-	}
-	if !met {
-		m.finishHandshake(initializedLine())
 	}
 }
 
@@ -238,10 +143,6 @@ func (m *Mux) finishHandshake(line []byte) {
 	if !m.server.away {
 		m.toServer(line)
 	}
-}
-
-func initializedLine() []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q}`+"\n", mcp.MethodInitialized)
 }
 
 // toAll gives a line to each client that knows the server.

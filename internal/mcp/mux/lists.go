@@ -23,7 +23,7 @@ func changedMethod(kind string) string {
 
 // isFirst reports whether a request asks for the first page of a list.
 func (r *request) isFirst() bool {
-	return mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.params, "cursor")) == ""
+	return mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.msg.Params, "cursor")) == ""
 }
 
 // mayChange reports whether the client knows that a list may change.
@@ -49,16 +49,6 @@ func sumOf(msg mcp.Message) (sum uint64, paged bool) {
 	h := fnv.New64a()
 	_, _ = h.Write(result)
 	return h.Sum64(), mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "nextCursor")) != ""
-}
-
-// doubtLists notes that the server is another program than the last one: it may have other lists.
-func (m *Mux) doubtLists() {
-	for kind, l := range m.lists {
-		if m.handshake.mayChange(kind) {
-			l.Sum = 0
-			m.lists[kind] = l
-		}
-	}
 }
 
 // readLists asks a new server for the lists that the client has, and tells the client to look again at those that cannot be

@@ -1,7 +1,6 @@
 package mux
 
 import (
-	"fmt"
 	"slices"
 
 	"mcp-tether/internal/mcp"
@@ -35,9 +34,8 @@ func (m *Mux) setLevel(c *client, r request, k *call) {
 		return
 	}
 	c.level = level
-	m.logs.sent = m.lowest()
-	k.level = m.logs.sent
-	m.send(k, m.line(r, k, put(r.target, string(mcp.Quote(levels()[m.logs.sent-1])))))
+	k.level = m.lowest()
+	m.send(k, m.line(r, k, put(r.target, string(mcp.Quote(levels()[k.level-1])))))
 }
 
 // levelSet takes the server's answer.
@@ -46,55 +44,29 @@ func (m *Mux) levelSet(k *call, msg mcp.Message) {
 		m.logs.sent = 0
 	}
 	m.deliver(k, msg, mcp.Edit{})
-	m.adjustLevel()
 }
 
-// lowest is the lowest level that a client is to get; 0 if none has asked for one.
-func (m *Mux) lowest() int {
-	low := 0
-	asked := slices.ContainsFunc(m.order, func(c *client) bool { return c.level > 0 })
+// lowest is the lowest level that a client has asked for, 0 if none has. Many clients may be joined by one that asks for none.
+func (m *Mux) lowest() (low int) {
 	for _, c := range m.order {
-		level := c.level
-		if level == 0 && c.met && asked {
-			level = standardLevel
-		}
-		if level > 0 && (low == 0 || level < low) {
-			low = level
+		if c.level > 0 && (low == 0 || c.level < low) {
+			low = c.level
 		}
 	}
-	return low
-}
-
-// adjustLevel sets the server's level when clients have come or left. When none asks for a level any more, the server goes back
-// to standardLevel.
-func (m *Mux) adjustLevel() {
-	if m.Alone { // It asks itself, and repeatAll asks the next server.
-		return
+	if m.Alone {
+		return low
 	}
-	low := m.lowest()
-	if low == 0 && m.logs.sent > 0 {
-		low = standardLevel
-	}
-	if !m.logs.works || low == m.logs.sent {
-		return
-	}
-	m.logs.sent = low
-	m.askOwn(mcp.MethodSetLevel, "", fmt.Sprintf(`{"level":%q}`, levels()[low-1]))
+	return min(low, standardLevel)
 }
 
 // log gives a log message to each client that wants its level. As long as the server knows of one client only, it is about no
 // other one.
 func (m *Mux) log(msg mcp.Message, name string) {
-	level := levelNumber(name)
-	var line []byte
+	level, line := levelNumber(name), mcp.Splice(msg.Raw)
 	for _, c := range m.order {
-		if !m.wants(c, level) || m.clients[m.sole] != nil && c.id != m.sole {
-			continue
+		if m.wants(c, level) && (m.clients[m.sole] == nil || c.id == m.sole) {
+			m.toClient(c, line)
 		}
-		if line == nil {
-			line = mcp.Splice(msg.Raw)
-		}
-		m.toClient(c, line)
 	}
 }
 
@@ -115,10 +87,8 @@ func (m *Mux) wants(c *client, level int) bool {
 // (2026-07-28, server/utilities/logging).
 func (c *client) listens(level int) bool {
 	for _, k := range c.calls {
-		for ; k != nil; k = k.next {
-			if k.sent && k.level > 0 && (level == 0 || level >= k.level) {
-				return true
-			}
+		if k.sent && k.level > 0 && (level == 0 || level >= k.level) {
+			return true
 		}
 	}
 	return false

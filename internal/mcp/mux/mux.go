@@ -12,6 +12,9 @@ type Client int64
 // Server is the Client that stands for the server.
 const Server Client = 0
 
+// several stands for more clients than one.
+const several Client = -1
+
 // Out is a line that is to be written.
 type Out struct {
 	// To is the client that gets it, or Server.
@@ -27,18 +30,11 @@ type Out struct {
 	Reply bool
 }
 
-// Limits bound what one client can make the mux keep. A request beyond them is answered with an error.
-type Limits struct {
-	// Open is how many requests of a client may be open; 0 means DefaultOpen.
-	Open int
-	// Held is how many bytes of requests may wait that came during the handshake. 0 means DefaultHeld.
-	Held int64
-}
-
-// The limits where Limits has 0.
+// Bounds of what one client can make the mux keep: open requests, and bytes of requests that wait for the server. A request beyond
+// them is answered with an error.
 const (
-	DefaultOpen = 10_000
-	DefaultHeld = 64 << 20
+	maxOpen = 10_000
+	maxHeld = 64 << 20
 )
 
 // Mux is what is known of the clients and of the server. Not for concurrent use. A call's []Out, not its lines, is valid
@@ -51,23 +47,19 @@ type Mux struct {
 	// for a client without a handshake. If it is not nil, what a server publishes is gathered for TakePublished.
 	Load func(greeting []byte) Published
 
-	limits  Limits
 	clients map[Client]*client
 	// order lists the clients as they came.
 	order []*client
-	// sole is the only client that the server has known since it started, 0 if there was none or there were several. several
-	// says that there were several.
-	sole    Client
-	several bool
+	// sole is the only client that the server has known since it started, 0 if there was none.
+	sole Client
 	// lastID is the last id that the server was given, lastAsk the last that a client was given.
 	lastID, lastAsk int64
 	// calls are what the server is asked, by the id that it knows. asks are what clients are asked, by the id that they know, and
 	// asked the same by the id of the server. All ids are in one spelling.
 	calls       map[string]*call
 	asks, asked map[string]*ask
-	// held are the calls that wait for the server, in order. Those without a line do not wait any more; dropped counts them.
+	// held are the calls that wait for the server, in order.
 	held      []*call
-	dropped   int
 	handshake handshake
 	logs      logs
 	tasks     tasks
@@ -79,31 +71,21 @@ type Mux struct {
 }
 
 // New makes a mux without clients, for a server that was sent nothing.
-func New(limits Limits) *Mux {
-	limits.Open = orDefault(limits.Open, DefaultOpen)
-	limits.Held = orDefault(limits.Held, DefaultHeld)
+func New() *Mux {
 	return &Mux{
-		limits: limits, clients: map[Client]*client{}, calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{},
+		clients: map[Client]*client{}, calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{},
 		tasks: newTasks(), server: server{repeats: map[*call]bool{}}, lists: map[string]List{},
 	}
-}
-
-func orDefault[T int | int64](n, standard T) T {
-	if n == 0 {
-		return standard
-	}
-	return n
 }
 
 // client is what is known of a client.
 type client struct {
 	id Client
-	// met: its initialize is answered. ready: it has confirmed that. modern: it uses requests without a handshake.
-	met, ready, modern bool
-	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
+	// met: its initialize is answered. modern: it uses requests without a handshake.
+	met, modern bool
+	// calls are its requests that have no answer and were not cancelled, by their id in one spelling; the latest of several with one.
 	calls map[string]*call
-	// open counts its requests that have no answer and were not cancelled. held counts the bytes that are kept for the client.
-	open int
+	// held counts the bytes that are kept for the client.
 	held int64
 	// level is the log level that it asked for, of those in levels; 0: none.
 	level int
@@ -131,8 +113,6 @@ func (m *Mux) Detach(id Client) []Out {
 	m.abandonAsks(c)
 	m.abandonTasks(c)
 	m.unwatchAll(c)
-	m.confirmAlone()
-	m.adjustLevel()
 	return m.out
 }
 
@@ -150,26 +130,17 @@ func (m *Mux) FromClient(id Client, line []byte) []Out {
 // FromServer takes a line of the server, with its newline if it has one.
 func (m *Mux) FromServer(line []byte) []Out {
 	m.begin()
-	msg := mcp.Parse(line)
-	if msg.Kind == mcp.Batch && !m.Alone { // Servers of 2025-03-26 may answer so.
-		mcp.EachElement(msg.Raw, mcp.Span{From: 0, To: len(msg.Raw)}, func(element mcp.Span) { m.serverSays(mcp.Parse(element.Of(msg.Raw))) })
-		return m.out
-	}
-	m.serverSays(msg)
-	return m.out
-}
-
-func (m *Mux) serverSays(msg mcp.Message) {
-	switch msg.Kind {
+	switch msg := mcp.Parse(line); msg.Kind {
 	case mcp.Request:
 		m.serverAsks(msg)
 	case mcp.Response:
 		m.serverAnswers(msg)
 	case mcp.Notification:
 		m.serverTells(msg)
-	case mcp.Opaque, mcp.Unclear, mcp.Batch: // Noise, or nothing that could be said to be for one client.
+	case mcp.Opaque, mcp.Unclear: // Noise, or nothing that could be said to be for one client.
 		m.pass(msg)
 	}
+	return m.out
 }
 
 // clientSays takes one message of a client.
@@ -186,9 +157,9 @@ func (m *Mux) clientSays(c *client, msg mcp.Message) {
 	case m.Alone:
 		m.passOn(c, msg)
 	case len(msg.Raw) > 0 && msg.Raw[0] == '[': // 2025-03-26, basic/index, "Batching"; no later version has it.
-		m.refuse(c, mcp.IDNull, codeInvalid, "batches are not taken here: send each message in a line of its own")
+		m.refuse(c, mcp.IDNull, mcp.CodeInvalid, "batches are not taken here: send each message in a line of its own")
 	case msg.Kind == mcp.Unclear:
-		m.refuse(c, mcp.IDNull, codeParse, "this line cannot be read")
+		m.refuse(c, mcp.IDNull, mcp.CodeParse, "this line cannot be read")
 	}
 }
 
@@ -196,7 +167,7 @@ func (m *Mux) clientSays(c *client, msg mcp.Message) {
 // for it. It is 0 for an unknown client.
 func (m *Mux) Open(id Client) int {
 	if c := m.clients[id]; c != nil {
-		return c.open
+		return len(c.calls)
 	}
 	return 0
 }
@@ -213,12 +184,11 @@ func (m *Mux) Calls() bool {
 
 // noteKnown records that the server knows a client.
 func (m *Mux) noteKnown(c *client) {
-	switch {
-	case m.several || m.sole == c.id:
-	case m.sole == 0:
+	switch m.sole {
+	case 0, c.id:
 		m.sole = c.id
 	default:
-		m.sole, m.several = 0, true
+		m.sole = several
 	}
 }
 

@@ -17,7 +17,7 @@ type fixture struct {
 	t *testing.T
 }
 
-func newFixture(t *testing.T) *fixture { return &fixture{New(Limits{}), t} }
+func newFixture(t *testing.T) *fixture { return &fixture{New(), t} }
 
 // met has clients with a finished handshake. The ids of the mux go on at 2.
 func met(t *testing.T, clients ...Client) *fixture {

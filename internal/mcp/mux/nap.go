@@ -15,10 +15,8 @@ func (m *Mux) Busy() string {
 	}
 	var methods []string
 	for _, k := range m.calls {
-		for ; k != nil; k = k.next {
-			if k.agreed == nil {
-				methods = append(methods, k.method)
-			}
+		if k.agreed == nil {
+			methods = append(methods, k.method)
 		}
 	}
 	if len(methods) > 0 {
@@ -43,12 +41,7 @@ func (m *Mux) Busy() string {
 func unanswered(methods []string, side string) string {
 	n := len(methods)
 	slices.Sort(methods)
-	methods = slices.Compact(methods)
-	const most = 3
-	if len(methods) > most {
-		methods = append(methods[:most], "...")
-	}
-	return fmt.Sprintf("%s of the %s unanswered (%s)", count(n, "request"), side, strings.Join(methods, ", "))
+	return fmt.Sprintf("%s of the %s unanswered (%s)", count(n, "request"), side, strings.Join(slices.Compact(methods), ", "))
 }
 
 // count writes a number of things.
@@ -61,18 +54,13 @@ func count(n int, thing string) string {
 
 // busy says which tasks keep the server awake.
 func (t *tasks) busy() string {
-	running, unfetched, theirs := 0, 0, 0
+	running, unfetched, theirs := 0, 0, len(t.ofClients)
 	for _, known := range t.known {
 		switch {
 		case !known.ended:
 			running++
 		case !known.fetched:
 			unfetched++
-		}
-	}
-	for key := range t.ofClients {
-		if key.kind == clientTask {
-			theirs++
 		}
 	}
 	switch {
@@ -97,7 +85,7 @@ func (m *Mux) Works() bool {
 }
 
 // Waits reports whether something waits for a server.
-func (m *Mux) Waits() bool { return len(m.held) > m.dropped }
+func (m *Mux) Waits() bool { return len(m.held) > 0 }
 
 // First is what tells most of a client that is alone: its handshake, or else the first line that waits for a server; nil if it has
 // said nothing.
@@ -105,10 +93,8 @@ func (m *Mux) First() []byte {
 	if m.handshake.line != "" {
 		return []byte(m.handshake.line)
 	}
-	for _, k := range m.held {
-		if k.line != nil {
-			return k.line
-		}
+	if len(m.held) > 0 {
+		return m.held[0].line
 	}
 	return nil
 }
@@ -125,17 +111,14 @@ func (m *Mux) Held() (size int64) {
 func (m *Mux) RefuseHeld(why string) (outs []Out, dropped []string) {
 	m.begin()
 	held := m.held
-	m.held, m.dropped = nil, 0
+	m.held = nil
 	for _, k := range held {
-		switch {
-		case k.line == nil:
-		case k.method == "":
-			msg := mcp.Parse(k.take())
+		if line := k.take(); k.method == "" {
+			msg := mcp.Parse(line)
 			dropped = append(dropped, msg.Method)
-		default:
-			k.take()
-			m.lose(k, why)
+			continue
 		}
+		m.lose(k, why)
 	}
 	return m.out, dropped
 }

@@ -1,16 +1,20 @@
 package mux
 
-import "mcp-tether/internal/mcp"
+import (
+	"strings"
+
+	"mcp-tether/internal/mcp"
+)
 
 // clientTells takes a notification of a client.
 func (m *Mux) clientTells(c *client, msg mcp.Message) {
 	r := parse(msg)
-	if m.Alone && m.aloneTells(c, r) {
+	if m.Alone {
+		m.aloneTells(c, r)
 		return
 	}
 	switch msg.Method {
-	case mcp.MethodInitialized:
-		m.confirm(c, r)
+	case mcp.MethodInitialized: // The mux has told the server.
 	case mcp.MethodCancelled:
 		m.cancel(c, r)
 	case mcp.MethodProgress:
@@ -21,7 +25,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 			m.tell(c, r)
 		}
 	case mcp.MethodTaskStatus:
-		if m.tasks.ofClients[kept{clientTask, mcp.TextOf(msg.Raw, r.target)}] == c {
+		if m.tasks.ofClients[mcp.TextOf(msg.Raw, r.target)] == c {
 			m.tell(c, r)
 		}
 	default:
@@ -48,22 +52,21 @@ func (m *Mux) clientProgress(c *client, r request) {
 
 // serverTells takes a notification of the server: to its owner if it has one, to all otherwise.
 func (m *Mux) serverTells(msg mcp.Message) {
-	if m.Alone {
-		m.noticeAlone(msg)
-		return
-	}
-	params := mcp.At(msg.Raw, "params")
-	task := ""
+	params, task := msg.Params, ""
 	if msg.Method == mcp.MethodTaskStatus || msg.Method == mcp.MethodTaskExtension { // Whichever way it takes.
 		task = mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "taskId"))
 		m.tasks.status(task, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "status")))
+	}
+	if m.Alone {
+		m.noticeAlone(msg)
+		return
 	}
 	meta := mcp.Within(msg.Raw, params, "_meta")
 	if id := mcp.Within(msg.Raw, meta, mcp.MetaSubscription); id.To > 0 {
 		m.subscriptionTells(msg, id)
 		return
 	}
-	if related := mcp.Within(msg.Raw, meta, mcp.MetaTask); related.To > 0 {
+	if related := mcp.Within(msg.Raw, meta, mcp.MetaTask); related.To > 0 && msg.Method != mcp.MethodProgress {
 		m.toOwner(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, related, "taskId")))
 		return
 	}
@@ -78,8 +81,6 @@ func (m *Mux) serverTells(msg mcp.Message) {
 		m.updated(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "uri")))
 	case mcp.MethodTaskStatus, mcp.MethodTaskExtension:
 		m.toOwner(msg, task)
-	case mcp.MethodElicited:
-		m.elicited(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "elicitationId")))
 	default:
 		m.toAll(mcp.Splice(msg.Raw))
 	}
@@ -87,18 +88,9 @@ func (m *Mux) serverTells(msg mcp.Message) {
 
 // toOwner gives a notification to the client whose task it is about.
 func (m *Mux) toOwner(msg mcp.Message, task string) {
-	t := m.tasks.known[task]
-	if t == nil {
-		return
+	if t := m.tasks.known[task]; t != nil {
+		m.toClient(t.client, mcp.Splice(msg.Raw))
 	}
-	e := mcp.Edit{}
-	if token := mcp.At(msg.Raw, "params", "progressToken"); msg.Method == mcp.MethodProgress && token.To > 0 {
-		if t.token == "" || numberOf(mcp.IDOf(msg.Raw, token)) != t.n {
-			return
-		}
-		e = put(token, t.token)
-	}
-	m.toClient(t.client, mcp.Splice(msg.Raw, e))
 }
 
 // subscriptionTells takes a notification about a subscription, which is an open request (2026-07-28, basic/patterns/
@@ -119,15 +111,23 @@ func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
 	key := mcp.IDOf(msg.Raw, id)
 	if a := m.asked[key]; a != nil {
 		m.forget(a)
-		m.toClient(a.client, mcp.Splice(msg.Raw, put(id, a.cid)))
+		m.toClient(a.client, m.reworded(a, msg, put(id, a.cid)))
+		m.advance()
 		return
 	}
 	k := m.callOf(key)
-	if k == nil || !k.sent || k.client == nil || k.method != mcp.MethodListen || m.server.leaving && k.agreed != nil {
+	if k == nil || !k.sent || k.client == nil || k.method != mcp.MethodListen {
+		m.pass(msg)
 		return
 	}
+	if m.server.leaving && k.agreed != nil { // It may be the last word of a server that falls asleep.
+		return
+	}
+	m.server.answered = true
 	m.close(k)
-	m.answer(k, mcp.Splice(msg.Raw, put(id, k.id)))
+	if m.pass(msg); !m.Alone {
+		m.toClient(k.client, mcp.Splice(msg.Raw, put(id, k.id)))
+	}
 	m.repeated(k)
 }
 
@@ -140,27 +140,10 @@ func (m *Mux) serverProgress(msg mcp.Message, token mcp.Span) {
 		}
 		return
 	}
-	if t := m.tasks.reporting(numberOf(id)); t != nil {
-		m.toClient(t.client, mcp.Splice(msg.Raw, put(token, t.token)))
+	for _, t := range m.tasks.known {
+		if t.sid == strings.Trim(id, `"`) && !t.ended && t.token != "" {
+			m.toClient(t.client, mcp.Splice(msg.Raw, put(token, t.token)))
+			return
+		}
 	}
-}
-
-// elicited passes on that what the server wanted of a person has come in, to the client that was asked for it (2025-11-25,
-// client/elicitation, "Completion Notifications for URL Mode").
-func (m *Mux) elicited(msg mcp.Message, id string) {
-	c := m.tasks.ofClients[kept{elicitation, id}]
-	delete(m.tasks.ofClients, kept{elicitation, id})
-	if c == nil {
-		c, _ = m.only()
-	}
-	if c != nil {
-		m.toClient(c, mcp.Splice(msg.Raw))
-	}
-}
-
-// noteElicitations takes an error that asks for elicitations before a call is made again.
-func (m *Mux) noteElicitations(c *client, msg mcp.Message) {
-	mcp.EachElement(msg.Raw, mcp.At(msg.Raw, "error", "data", "elicitations"), func(element mcp.Span) {
-		m.tasks.ofClient(c, elicitation, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, element, "elicitationId")))
-	})
 }

@@ -28,11 +28,6 @@ func (r *roots) ask() {
 	}
 }
 
-// next is what remains when the server has ended.
-func (r *roots) next() roots {
-	return roots{RootsState: r.RootsState}
-}
-
 // awaitsRoots reports whether a new server may ask at its start, which is after the handshake. That of many clients gets none.
 func (m *Mux) awaitsRoots() bool {
 	r := &m.roots
@@ -78,7 +73,7 @@ func (m *Mux) PauseOver() []Out {
 	case m.Pause() > 0:
 		m.roots.Maybe, m.roots.Later = false, true
 		m.server.stage = served
-		m.resumeCalls()
+		m.sendHeld()
 	}
 	return m.out
 }

@@ -124,68 +124,12 @@ func TestWhatCannotBeRead(t *testing.T) {
 	f := met(t, 1)
 	f.want(f.from(1, `{'id':1,"method":"x"}`), `a {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this line cannot be read"}}`)
 	f.want(f.from(1, `{"id":null,"method":"x"}`), `a {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the id must not be null"}}`)
-	for _, line := range []string{"hello", "", "{", `{"id":1}`, "7", "null", `{"id":4,"result":{}}`} {
+	for _, line := range []string{"hello", "", "{", `{"id":1}`, "7", "null", `{"id":4,"result":{}}`, `{"id":null,"error":{"code":-32700,"message":"x"}}`} {
 		f.want(f.from(1, line), "")
 		f.want(f.server(line), "")
 	}
 	f.want(f.from(1, `{"id":1,"method":"x","params":{"a":NaN}}`), `s {"id":2,"method":"x","params":{"a":NaN}}`)
 	f.want(f.server(`{"id":2,"result":{"a":NaN}}`), `a {"id":1,"result":{"a":NaN}}`)
-	// An error without an id is for the one client that has asked.
-	complaint := `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}`
-	f.from(1, toolCall)
-	f.want(f.server(complaint), "a "+complaint)
-	f.Attach(2)
-	f.from(2, hello)
-	f.from(2, toolCall)
-	f.want(f.server(complaint), "")
-}
-
-// The log messages of a server that knows one client go to that one, and the news of an elicitation goes to the client that was asked for it.
-func TestNewsOfOneClient(t *testing.T) {
-	f := met(t, 1, 2)
-	f.want(f.server(logged("error")), "a "+logged("error"))
-	done := `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":%q}}`
-	f.want(f.server(fmt.Sprintf(done, "x")), "a "+fmt.Sprintf(done, "x"))
-	f.server(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"url","elicitationId":"e"}}`)
-	f.from(2, toolCall)
-	f.server(`{"id":3,"error":{"code":-32042,"message":"first","data":{"elicitations":[{"elicitationId":"n"},{"elicitationId":"m"}]}}}`)
-	f.want(f.server(fmt.Sprintf(done, "e")), "a "+fmt.Sprintf(done, "e"))
-	f.want(f.server(fmt.Sprintf(done, "m")), "b "+fmt.Sprintf(done, "m"))
-	f.want(f.server(fmt.Sprintf(done, "x")), "")
-	f.Detach(2)
-	f.want(f.server(fmt.Sprintf(done, "m")), "")
-	f.lines(f.server(logged("error")), "a "+logged("error"))
-}
-
-// A client has one handshake. Seen to send a client away, which then ended.
-func TestSecondHandshake(t *testing.T) {
-	refused := `%s {"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"this client has begun its handshake already"}}`
-	f := met(t, 1)
-	f.want(f.from(1, hello), fmt.Sprintf(refused, "a"))
-	f.want(f.from(1, strings.Replace(hello, "2025-11-25", "2025-06-18", 1)), fmt.Sprintf(refused, "a"))
-	f = newFixture(t)
-	f.Attach(1)
-	f.Attach(2)
-	f.from(1, hello)
-	f.from(2, hello)
-	f.want(f.from(1, hello), fmt.Sprintf(refused, "a"))
-	f.want(f.from(2, hello), fmt.Sprintf(refused, "b"))
-	// One that was refused may try again.
-	f.Detach(2)
-	f.server(`{"id":1,"error":{"code":-32602,"message":"no"}}`)
-	if got := f.from(1, hello); !strings.HasPrefix(got, "s {") {
-		t.Error(got)
-	}
-}
-
-// What a client has cancelled is over for it, whatever the server still says of it.
-func TestCancelledTask(t *testing.T) {
-	f := met(t, 1)
-	f.from(1, `{"id":1,"method":"tools/call","params":{"name":"x","task":{}}}`)
-	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
-	f.want(f.server(`{"id":2,"result":{"task":{"taskId":"t","status":"working"}}}`),
-		`s {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"t"}}`)
-	f.want(f.server(`{"id":9,"result":{"task":{"taskId":"u","status":"working"}}}`), "") // To no question.
 }
 
 func TestRequestsOfTheServerAreMapped(t *testing.T) {
@@ -292,13 +236,10 @@ func TestLogLevels(t *testing.T) {
 	f.want(f.from(3, level("emergency")), ownLevel(6, "debug"))
 	f.want(f.server(`{"id":6,"result":{}}`), `c {"id":1,"result":{}}`)
 	f.want(f.server(logged("alert")), "a "+logged("alert")+"\nb "+logged("alert"))
-	f.want(said(f.Detach(2)), ownLevel(7, "error"))
-	f.want(f.server(`{"id":7,"result":{}}`), "")
-	// A server that refuses its levels is asked once more, and no more.
-	f.want(f.from(3, level("debug")), ownLevel(8, "debug"))
-	f.lines(f.server(`{"id":8,"error":{}}`), `c {"id":1,"error":{}}`, ownLevel(9, "debug"))
-	f.want(f.server(`{"id":9,"error":{}}`), "")
-	f.want(f.from(3, level("odd")), ownLevel(10, "odd"))
+	f.want(said(f.Detach(2)), "")
+	f.want(f.from(3, level("debug")), ownLevel(7, "debug"))
+	f.want(f.server(`{"id":7,"error":{}}`), `c {"id":1,"error":{}}`)
+	f.want(f.from(3, level("odd")), ownLevel(8, "odd"))
 	f.want(f.server(logged("critical")), "a "+logged("critical")+"\nc "+logged("critical"))
 }
 
@@ -364,15 +305,13 @@ func TestTasksOfClients(t *testing.T) {
 	f.refused(f.server(strings.Replace(get, "mine", "other", 1)), "of none of them")
 }
 
-// A client's batch is refused as a whole, an empty one as well. A server's is taken apart.
+// A client's batch is refused as a whole, an empty one as well, so a server has no reason for one.
 func TestBatches(t *testing.T) {
 	f := met(t, 1, 2)
 	for _, batch := range []string{`[{"id":1,"method":"x"},{"method":"notifications/y"}]`, `[]`, ` [`} {
 		f.want(f.from(1, batch), `a {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batches are not taken here: send each message in a line of its own"}}`)
 	}
-	f.from(1, `{"id":"a","method":"x"}`)
-	f.from(2, `{"id":"b","method":"x"}`)
-	f.lines(f.server(`[{"id":4,"result":2}, 7, {"id":3,"result":1}]`), `b {"id":"b","result":2}`, `a {"id":"a","result":1}`)
+	f.want(f.server(`[{"id":4,"method":"ping"}]`), "")
 	f.want(f.server(`[INFO] listening`), "")
 }
 
@@ -406,13 +345,13 @@ func TestWithoutHandshake(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	f := met(t, 1, 2)
-	f.Mux.limits = Limits{Open: 2, Held: 300}
-	f.from(1, `{"id":1,"method":"x"}`)
-	f.from(1, `{"id":2,"method":"x"}`)
-	f.want(f.from(1, `{"id":3,"method":"x"}`), `a {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"2 requests are open already"}}`)
-	f.want(f.from(2, `{"id":3,"method":"x"}`), `s {"id":5,"method":"x"}`)
-	large := `{"id":1,"method":"x","params":"` + strings.Repeat("x", 200) + `"}`
-	for n := 3; n < 6; n++ {
+	for n := range maxOpen {
+		f.from(1, fmt.Sprintf(`{"id":%d,"method":"x"}`, n))
+	}
+	f.want(f.from(1, `{"id":-1,"method":"x"}`), `a {"jsonrpc":"2.0","id":-1,"error":{"code":-32603,"message":"10000 requests are open already"}}`)
+	f.want(f.from(2, `{"id":3,"method":"x"}`), `s {"id":10003,"method":"x"}`)
+	large := `{"id":1,"method":"x","params":"` + strings.Repeat("x", maxHeld/2) + `"}`
+	for n := 3; n <= 10_003; n++ {
 		f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, n))
 	}
 	f.handshake.phase = phaseAsked // Requests wait.
@@ -421,9 +360,9 @@ func TestLimits(t *testing.T) {
 	f.want(f.from(2, large), "")
 	f.handshake.phase = phaseDone
 	f.begin()
-	f.resumeCalls()
-	f.server(`{"id":6,"result":{}}`)
-	f.server(`{"id":7,"result":{}}`)
+	f.sendHeld()
+	f.server(`{"id":10004,"result":{}}`)
+	f.server(`{"id":10005,"result":{}}`)
 	// Calls that were cancelled and are never answered are not kept.
 	for range 10 {
 		f.from(1, toolCall)
@@ -440,8 +379,8 @@ func TestWhiteSpaceBeforeAMessage(t *testing.T) {
 	f.Attach(1)
 	f.want(f.from(1, " "+hello), "s "+strings.Replace(hello, `"id":0`, `"id":1`, 1))
 	_, result, _ := strings.Cut(welcome, `"id":1,`)
-	f.want(f.server("\t"+welcome), `a {"jsonrpc":"2.0","id":0,`+result)
-	f.want(f.from(1, " "+ready), "s "+ready)
+	f.want(f.server("\t"+welcome), `a {"jsonrpc":"2.0","id":0,`+result+"\ns "+ready)
+	f.want(f.from(1, " "+ready), "")
 	f.want(f.from(1, ` {"id":5,"method":"x","params":{"_meta":{"progressToken":"p"}}}`),
 		`s {"id":2,"method":"x","params":{"_meta":{"progressToken":2}}}`)
 	f.want(f.server("\r "+`{"method":"notifications/progress","params":{"progressToken":2}}`),
@@ -451,7 +390,7 @@ func TestWhiteSpaceBeforeAMessage(t *testing.T) {
 // A task of the extension tells of its end by way of a subscription, and its client need not ask for it (SEP-2663).
 func TestTaskThatEndsInASubscription(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
-	f := &fixture{New(Limits{}), t}
+	f := &fixture{New(), t}
 	f.Attach(1)
 	f.from(1, `{"id":"l","method":"subscriptions/listen","params":{"notifications":{},`+meta+`}}`)
 	for n, task := range []string{"t", "u"} {
@@ -467,66 +406,16 @@ func TestTaskThatEndsInASubscription(t *testing.T) {
 	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client has left"}}`)
 }
 
-// A host lives long: what was elicited is forgotten once it has come in, and there is no end to the number. Seen to stop at 10,000.
-func TestElicitationsWithoutEnd(t *testing.T) {
-	f := met(t, 1, 2)
-	const asked, done = `{"id":1,"method":"elicitation/create","params":{"mode":"url","elicitationId":"e%d"}}`,
-		`{"method":"notifications/elicitation/complete","params":{"elicitationId":"e%d"}}`
-	const many = 10_001
-	for n := range many {
-		f.server(fmt.Sprintf(asked, n))
-	}
-	f.from(2, toolCall) // From now on it is not the only client.
-	for n := range many {
-		if got, want := f.server(fmt.Sprintf(done, n)), "a "+fmt.Sprintf(done, n); got != want {
-			t.Fatalf("got %q, want %q", got, want)
-		}
-	}
-	if n := len(f.tasks.ofClients); n != 0 {
-		t.Errorf("%d elicitations are kept", n)
-	}
-}
-
-// The clients that are ready count beside one that has not confirmed its handshake.
-func TestReadyClientsConfirmTheHandshake(t *testing.T) {
-	const told = `s {"jsonrpc":"2.0","method":"notifications/initialized"}`
-	f := newFixture(t)
-	f.Attach(2)
-	f.from(2, hello)
-	f.server(welcome)
-	f.Attach(1)
-	f.want(f.from(1, ready), "") // It says so too early.
-	if got := f.from(1, hello); !strings.HasPrefix(got, `a {"jsonrpc":"2.0","id":0,"result"`) || !strings.HasSuffix(got, "\n"+told) {
-		t.Error(got)
-	}
-	f.want(f.from(2, ready), "")
-}
-
 // The answer to what a client leaves open is still that to a client: the mux itself has been refused nothing.
 func TestRefusalOfOneThatHasLeft(t *testing.T) {
-	begin := func() *fixture {
-		f := &fixture{New(Limits{}), t}
-		f.Attach(1)
-		f.Attach(2)
-		f.from(1, toolCall)
-		return f
-	}
-	f := begin()
+	f := newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	f.from(1, toolCall)
 	f.from(1, hello)
 	f.from(2, hello)
 	f.Detach(1)
 	f.want(f.server(`{"id":2,"error":{"code":-32602,"message":"no"}}`), "s "+strings.Replace(hello, `"id":0`, `"id":3`, 1))
-
-	f = begin()
-	f.from(2, hello)
-	f.server(strings.Replace(welcome, `"id":1`, `"id":2`, 1))
-	f.from(2, ready)
-	f.from(2, level("error"))
-	f.server(`{"id":3,"result":{}}`)
-	f.from(1, strings.Replace(level("debug"), `"id":1`, `"id":2`, 1))
-	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client has left"}}`+"\n"+ownLevel(5, "error"))
-	f.want(f.server(`{"id":4,"error":{}}`), ownLevel(6, "error"))
-	f.want(f.server(`{"id":1,"result":{}}`), "")
 }
 
 // The one that leaves has no handshake, and the server does not take requests during another one's.

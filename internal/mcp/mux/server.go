@@ -56,9 +56,7 @@ func (m *Mux) ServerGone(why string) []Out {
 	}
 	var calls []*call
 	for _, k := range m.calls {
-		for ; k != nil; k = k.next {
-			calls = append(calls, k)
-		}
+		calls = append(calls, k)
 	}
 	byNumber(calls)
 	for _, k := range calls {
@@ -75,9 +73,8 @@ func (m *Mux) ServerGone(why string) []Out {
 	}
 	s := &m.server
 	m.server = server{away: true, renames: m.lastAsk > 0, ownIDs: s.ownIDs, used: s.used, repeats: map[*call]bool{}}
-	m.sole, m.several = 0, false
-	m.tasks, m.logs.sent, m.handshake.roots = newTasks(), 0, false
-	m.roots = m.roots.next()
+	m.sole = 0
+	m.tasks, m.logs.sent, m.roots = newTasks(), 0, roots{RootsState: m.roots.RootsState}
 	return m.out
 }
 
@@ -96,7 +93,7 @@ func (m *Mux) lose(k *call, why string) {
 	case k.method == mcp.MethodSubscribe && c.uris[k.target] == k.n:
 		delete(c.uris, k.target)
 	}
-	m.toClient(c, errorLine(k.id, codeInternal, why))
+	m.toClient(c, mcp.ErrorReply(k.id, mcp.CodeInternal, why))
 }
 
 // ServerStarted says that there is another server. It gets what the last one knew, and then what waits.
@@ -116,14 +113,14 @@ func (m *Mux) ServerStarted() []Out {
 	}
 	m.server.stage = greeting
 	k := &call{own: true, method: mcp.MethodInitialize, rule: mcp.RuleOf(mcp.MethodInitialize)}
+	line := []byte(h.line)
 	if m.Alone {
-		k.sid, _ = mcp.NormalID([]byte(h.id))
-		m.open(k)
-		m.repeat(k, []byte(h.line))
-		return m.out
+		k.sid = mcp.Parse(line).ID
 	}
-	m.open(k)
-	m.repeat(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, k.method, h.params))
+	if m.open(k); !m.Alone {
+		line = mcp.Splice(line[:len(line)-1], put(mcp.At(line, "id"), k.sid))
+	}
+	m.repeat(k, line)
 	return m.out
 }
 
@@ -134,11 +131,7 @@ func (m *Mux) repeat(k *call, line []byte) {
 }
 
 // askAgain asks for something in words of our own.
-func (m *Mux) askAgain(method, target, params string) {
-	k := &call{own: true, method: method, rule: mcp.RuleOf(method), target: target}
-	m.open(k)
-	m.repeat(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params))
-}
+func (m *Mux) askAgain(method, target, params string) { m.repeat(m.own(method, target, params)) }
 
 // greetedAgain takes the answer to the handshake of a server that takes the place of another.
 func (m *Mux) greetedAgain(k *call, msg mcp.Message) {
@@ -159,17 +152,10 @@ func (m *Mux) greetedAgain(k *call, msg mcp.Message) {
 		m.changed()
 		return
 	}
-	if before := mcp.ValueAt(h.latest, "serverInfo"); !mcp.SameJSON(before, mcp.ValueAt(result, "serverInfo")) {
-		m.doubtLists()
-	}
-	h.latest = bytes.Clone(result)
-	m.publishGreeting()
+	m.publishGreeting(result)
 	h.phase = phaseAnswered
-	switch {
-	case h.confirmed != "":
+	if h.confirmed != "" {
 		m.finishHandshake([]byte(h.confirmed))
-	case !m.Alone: // What waits may be of a client that was ready, and has left.
-		m.finishHandshake(initializedLine())
 	}
 	s.stage = repeating
 	m.repeatAll()
@@ -235,18 +221,10 @@ func (m *Mux) repeated(k *call) {
 	}
 	delete(m.server.repeats, k)
 	if k.own && k.method == mcp.MethodSubscribe { // No server watched the resource meanwhile, so it may have changed; or it is gone.
-		m.tellWatchers(k.target)
+		line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", mcp.MethodUpdated, mcp.Quote(k.target))
+		m.toWatchers(line, func(subscribed string) bool { return subscribed == k.target })
 	}
 	m.advance()
-}
-
-// tellWatchers tells all who are subscribed to a resource that it may have changed.
-func (m *Mux) tellWatchers(uri string) {
-	for _, c := range m.order {
-		if c.uris[uri] > 0 {
-			m.toClient(c, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", mcp.MethodUpdated, mcp.Quote(uri)))
-		}
-	}
 }
 
 // advance goes on with a server that takes the place of another, as far as it is.
@@ -266,11 +244,7 @@ func (m *Mux) advance() {
 		s.stage = resting
 	case s.stage == repeating, s.stage == lastPing:
 		s.stage = served
-		if m.handshake.params == nil && len(m.handshake.waiting) > 0 {
-			m.nextHandshake()
-			return
-		}
-		m.resumeCalls()
+		m.sendHeld()
 	}
 }
 

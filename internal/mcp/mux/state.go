@@ -9,11 +9,11 @@ import (
 // State is all that a client that is alone wants of the next server, while there is none and nothing waits. It can be written as
 // JSON, and another mux goes on with it.
 type State struct {
-	// ID, Greeting and Confirmed are the handshake as the client wrote it; Result is the answer that it knows, and Latest the last
-	// server's. Modern says that servers need none.
-	ID, Greeting, Confirmed string
-	Result, Latest          json.RawMessage `json:",omitempty"`
-	Modern                  bool
+	// Greeting and Confirmed are the handshake as the client wrote it; Result is the answer that it knows. Modern says that
+	// servers need none.
+	Greeting, Confirmed string
+	Result              json.RawMessage `json:",omitempty"`
+	Modern              bool
 	// Level is the log level that the client has asked for, Levels that a server has accepted one, and URIs what it is subscribed to.
 	Level  int
 	Levels bool
@@ -53,7 +53,7 @@ type RootsState struct {
 func (m *Mux) State() State {
 	h, c := &m.handshake, m.order[0]
 	s := State{
-		ID: h.id, Greeting: h.line, Confirmed: h.confirmed, Result: h.result, Latest: h.latest, Modern: h.modern,
+		Greeting: h.line, Confirmed: h.confirmed, Result: h.result, Modern: h.modern,
 		Level: c.level, Levels: m.logs.works, URIs: m.allWatched(), Lists: m.lists, Roots: m.roots.RootsState,
 		Told: m.shelves.told, Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
 	}
@@ -65,18 +65,18 @@ func (m *Mux) State() State {
 
 // Resume makes a mux for a client that is alone, without a server, that goes on where another was.
 func Resume(id Client, s State) *Mux {
-	m := New(Limits{})
+	m := New()
 	m.Alone = true
 	m.Attach(id)
 	h, c := &m.handshake, m.order[0]
-	h.id, h.line, h.confirmed, h.result, h.latest, h.modern = s.ID, s.Greeting, s.Confirmed, s.Result, s.Latest, s.Modern
+	h.line, h.confirmed, h.result, h.modern = s.Greeting, s.Confirmed, s.Result, s.Modern
 	if h.result != nil {
 		h.params, h.phase = mcp.ValueAt([]byte(h.line), "params"), phaseAnswered
 	}
 	if h.confirmed != "" && h.result != nil {
 		h.phase = phaseDone
 	}
-	c.met, c.ready, c.modern = h.result != nil, h.confirmed != "", s.Modern
+	c.met, c.modern = h.result != nil, s.Modern
 	c.level, m.logs.works = s.Level, s.Levels
 	for i, uri := range s.URIs {
 		c.uris[uri] = int64(i + 1)

@@ -19,7 +19,7 @@ func (m *Mux) subscribe(c *client, r request, k *call) {
 		c.uris[k.target] = k.n
 	} else if delete(c.uris, k.target); m.watched(k.target) {
 		m.close(k)
-		m.answer(k, mcp.PingReply(k.id))
+		m.toClient(c, mcp.PingReply(k.id))
 		return
 	}
 	m.send(k, m.line(r, k, mcp.Edit{}))
@@ -38,22 +38,14 @@ func (m *Mux) subscribed(k *call, msg mcp.Message) {
 		}
 	}
 	m.deliver(k, msg, mcp.Edit{})
-	if !msg.IsError {
-		m.unwatch(k.target) // Another client's wish may have kept it when this one left, and may have come to nothing.
-	}
 }
 
-// unwatch ends the subscription to a resource that no client watches.
-func (m *Mux) unwatch(uri string) {
-	if !m.watched(uri) && !m.unsubscribes(uri) {
-		m.askOwn(mcp.MethodUnsubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
-	}
-}
-
-// unwatchAll ends the subscriptions of a client that has left.
+// unwatchAll ends the subscriptions of a client that has left, where no other has them.
 func (m *Mux) unwatchAll(c *client) {
 	for _, uri := range slices.Sorted(maps.Keys(c.uris)) {
-		m.unwatch(uri)
+		if !m.watched(uri) {
+			m.askOwn(mcp.MethodUnsubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
+		}
 	}
 }
 
@@ -62,8 +54,7 @@ func (m *Mux) unwatchAll(c *client) {
 // uri in another way. Then all subscribers that may be meant get the news.
 func (m *Mux) updated(msg mcp.Message, uri string) {
 	line := mcp.Splice(msg.Raw)
-	_ = m.toWatchers(line, func(subscribed string) bool { return subscribed == uri }) || m.unsubscribes(uri) ||
-		m.toWatchers(line, func(subscribed string) bool { return strings.HasPrefix(uri, subscribed) }) ||
+	_ = m.toWatchers(line, func(subscribed string) bool { return strings.HasPrefix(uri, subscribed) }) || m.unsubscribes(uri) ||
 		m.toWatchers(line, func(string) bool { return true })
 }
 
