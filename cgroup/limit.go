@@ -46,15 +46,15 @@ func ParseLimit(file, text string) (l Limit, wanted bool, err error) {
 	if text == "" || text == "infinity" {
 		return l, false, nil
 	}
-	f, number, scale := formOf(file), text, 1.0
+	f, number, scale, of := formOf(file), text, 1.0, 1.0
 	if at := strings.IndexByte(f.units, text[len(text)-1]); at >= 0 {
 		number, scale = text[:len(text)-1], float64(uint64(1)<<(10*(at+1)))
 		if text[len(number)] == '%' {
-			scale = wholeOf(file) / 100
+			scale, of = wholeOf(file), 100
 		}
 	}
 	n, err := strconv.ParseFloat(number, 64)
-	n = math.Floor(n * scale)
+	n = math.Floor(n * scale / of) // in this order, so that 50% is a half
 	if err != nil || strings.Trim(number, "0123456789.") != "" || n < f.least || n > f.most {
 		return l, false, fmt.Errorf("%q is no limit: give %s, or infinity", text, f.like)
 	}

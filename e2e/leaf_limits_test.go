@@ -227,6 +227,7 @@ func TestLeafLimitKilled(t *testing.T) {
 
 // Where limits cannot be had, the session says so, once, with the cure, and --limits=require refuses. This needs no controller.
 func TestLeafLimitRefused(t *testing.T) {
+	testkit.Need(t, testkit.Namespaces)
 	c := scopes{own: needCgroup(t), env: "LANG=C"}
 	g := startGateway(t)
 	s := g.limited(c, []string{"--memory-max=100M"}, "sh", "-c", "echo up; cat")

@@ -78,7 +78,7 @@ type Options struct {
 // Defaults are the options without any flag.
 func Defaults() Options {
 	return Options{
-		EOFGrace: 12 * time.Second, TermGrace: 10 * time.Second, GoneGrace: 3 * time.Second, KillTimeout: 5 * time.Second,
+		EOFGrace: 12 * time.Second, TermGrace: 10 * time.Second, GoneGrace: 4 * time.Second, KillTimeout: 5 * time.Second,
 		Cgroup: CgroupAuto, Containers: ContainersAuto, Log: display.Options{Level: zerolog.WarnLevel},
 	}
 }

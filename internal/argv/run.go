@@ -15,7 +15,7 @@ var Run = [...]Flag{
 	{Name: "eof-grace", Env: "MCP_TETHER_EOF_GRACE", Default: "12s", Kind: Duration, Group: groupEnd,
 		Usage: "`DURATION` that the server may go on after standard input was closed"},
 	{Name: "term-grace", Env: "MCP_TETHER_TERM_GRACE", Default: "10s", Kind: Duration, Group: groupEnd,
-		Usage: "`DURATION` from SIGTERM to SIGKILL; 3s unless it is given, when nobody waits any more"},
+		Usage: "`DURATION` from SIGTERM to SIGKILL; 4s unless it is given, when nobody waits any more"},
 	{Name: "keep", Env: "MCP_TETHER_KEEP_GLOB", Kind: List, Group: groupEnd,
 		Usage: "leave descendants alone whose command matches `GLOB` (repeatable), as with MCP_TETHER_KEEP=1 in their environment"},
 	{Name: "keep-nothing", Env: "MCP_TETHER_KEEP_NOTHING", Group: groupEnd,
