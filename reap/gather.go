@@ -214,7 +214,7 @@ func (h *machine) findLeaves(began time.Time, warn func(error)) {
 		case f.UID != h.UID: // Of other users' leaves only the owner is read.
 			h.Others = append(h.Others, f.UID)
 		case age > leafSettles || free[f.ID]:
-			h.addLeaf(f.Dir, f.ID, f.UID, age > leafAbandoned)
+			h.addLeaf(f.Dir, f.ID, age > leafAbandoned)
 		}
 	}
 }
@@ -240,15 +240,15 @@ func (h *machine) addRecordedLeaves() {
 		if s.Held || !s.Lease || known[s.ID] || path.Base(s.Cgroup) != cgroup.Prefix+s.ID {
 			continue
 		}
-		h.addLeaf(s.Cgroup, s.ID, s.Owner, false)
+		h.addLeaf(s.Cgroup, s.ID, false)
 	}
 }
 
-// addLeaf reads the leaf of a user, if there is one. A leaf that cannot be read counts as the user's, and as one
+// addLeaf reads a leaf of the user, if there is one. A leaf that cannot be read counts as the user's, and as one
 // without members: what ends it reads it once more (openLeaf). old says that it goes if it is empty.
-func (h *machine) addLeaf(dir, id string, uid int, old bool) {
-	l := cgroupLeaf{Dir: dir, ID: id, UID: uid, Old: old}
-	leaf, err := openLeaf(dir, uid)
+func (h *machine) addLeaf(dir, id string, old bool) {
+	l := cgroupLeaf{Dir: dir, ID: id, UID: h.UID, Old: old}
+	leaf, err := openLeaf(dir, h.UID)
 	if err == nil {
 		// Of the cgroups below it, some may be of a kind that has no list.
 		l.PIDs, err = leaf.Procs()

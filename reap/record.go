@@ -16,7 +16,7 @@ func (x *index) records(r Rules) []Finding {
 	for i := range x.h.Sessions {
 		s := &x.h.Sessions[i]
 		wanted := r.Session == "" || r.Session == s.ID
-		if !wanted || s.Held || !s.Lease || !x.mine(s.Owner) || s.UID != s.Owner {
+		if !wanted || s.Held || !s.Lease || s.UID != x.h.UID {
 			continue
 		}
 		if f, ok := x.record(s); ok {
@@ -47,11 +47,11 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		f.Advice = "run mcp-tether reap in that namespace; if it is gone: mcp-tether reap --forget " + s.ID
 		return f, true
 	}
-	if x.isSupervised(s.Owner, s.ID) || x.h.Lives(s.Anchor) == proc.Alive {
+	if x.supervised[s.ID] || x.h.Lives(s.Anchor) == proc.Alive {
 		// It has a living supervisor, or an anchor that is about to recover it.
 		return f, false
 	}
-	leaf := x.leafOf(s.Owner, s.ID)
+	leaf := x.leafOf(s.ID)
 	if leaf != nil {
 		f.leaf = leaf.Dir
 	}
@@ -89,7 +89,7 @@ func (x *index) unreadable(s *storedSession, keep []string) string {
 	var pids []string
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if !p.Unread || p.UID != s.Owner || p.Start < s.Supervisor.Start || x.untouchable(p) || x.tethered(p) || isHelper(p) || x.startedElsewhere(p, s) {
+		if !p.Unread || !x.mine(p) || p.Start < s.Supervisor.Start || x.untouchable(p) || x.tethered(p) || isHelper(p) || x.startedElsewhere(p, s) {
 			continue
 		}
 		// It may have ended while the table was read.
@@ -106,7 +106,7 @@ func (x *index) unreadable(s *storedSession, keep []string) string {
 // ended takes what is left of a session of another pid namespace: a record and an empty cgroup. Nobody holds its lease. Its
 // engine may be reached by another name here, so with containers it is not judged.
 func (x *index) ended(f *Finding, s *storedSession) bool {
-	leaf := x.leafOf(s.Owner, s.ID)
+	leaf := x.leafOf(s.ID)
 	inUse := leaf != nil && (len(leaf.PIDs) > 0 || leaf.Foreign)
 	if s.Host.Boot != x.h.Boot || inUse || s.EngineUsed {
 		return false
@@ -125,7 +125,7 @@ func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		switch {
-		case p.UID != s.Owner || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()) && !isPeoples(p, s):
+		case !x.mine(p) || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()) && !x.isPeoples(p, s):
 		case x.startedElsewhere(p, s):
 			elsewhere = true
 		default:
@@ -136,7 +136,7 @@ func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
 		return tops, elsewhere
 	}
 	// The record is empty, so it is not known what was there before the session.
-	tops, cared := x.byCare(s.ID, s.Owner, tops)
+	tops, cared := x.byCare(s.ID, tops)
 	return tops, elsewhere || len(cared) > 0
 }
 

@@ -54,7 +54,6 @@ func TestFindAbandonedLeaf(t *testing.T) {
 		"young":                   {given: func(_ *machine, l *cgroupLeaf) { l.Old = false }},
 		"a process is in it":      {given: func(_ *machine, l *cgroupLeaf) { l.PIDs = []int{10} }},
 		"one of another is in it": {given: func(_ *machine, l *cgroupLeaf) { l.Foreign = true }},
-		"of another user":         {given: func(_ *machine, l *cgroupLeaf) { l.UID = 7 }},
 		"with a living record":    {given: func(h *machine, _ *cgroupLeaf) { h.dead(0).Held = true }},
 	} {
 		h := table(t, "10 1 5 node s")

@@ -25,7 +25,7 @@ func (x *index) unwrapped(r Rules) []Finding {
 	)
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if x.spared(p) || p.Keeps || !x.mine(p.UID) || isTether(p) {
+		if x.spared(p) || p.Keeps || !x.mine(p) || isTether(p) {
 			continue
 		}
 		name, ok := serverOf(p, &r)
