@@ -324,18 +324,3 @@ func (x *index) gateway(id proc.ID) gateway {
 func (x *index) recorded(id string) bool {
 	return slices.ContainsFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
 }
-
-// SpareFlag is the hidden flag of a pass that root makes as another user: it sets Rules.Spare.
-const SpareFlag = "spare"
-
-// spare are the ids of root's sessions whose marks other users' passes must leave alone. A server of root may have
-// given up its privileges. What it started after that belongs to another user.
-func spare(own []storedSession) []string {
-	var out []string
-	for i := range own {
-		if s := &own[i]; s.Held || !s.Lease || len(s.Keep) > 0 || s.Unread != nil {
-			out = append(out, s.ID)
-		}
-	}
-	return out
-}

@@ -13,8 +13,7 @@ func (x *index) marks(r Rules) []Finding {
 	var order []string
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if p.Mark == "" || p.Service || x.spared(p) || !x.mine(p) || x.supervised[p.Mark] || r.Session != "" && r.Session != p.Mark ||
-			slices.Contains(r.Spare, p.Mark) {
+		if p.Mark == "" || p.Service || x.spared(p) || !x.mine(p) || x.supervised[p.Mark] || r.Session != "" && r.Session != p.Mark {
 			continue
 		}
 		if bySession[p.Mark] == nil {

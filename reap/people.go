@@ -138,7 +138,7 @@ func (x *index) people(r Rules) (out []Finding) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		b := x.belongings[p.ID]
-		if b.why == "" || b.session == "" || r.Session != "" && r.Session != b.session || slices.Contains(r.Spare, b.session) || x.belowPeoples(p) || x.tethered(p) {
+		if b.why == "" || b.session == "" || r.Session != "" && r.Session != b.session || x.belowPeoples(p) || x.tethered(p) {
 			continue
 		}
 		f := Finding{

@@ -28,10 +28,6 @@ const (
 
 // askUsers adds what the other users' passes find, end or cannot do, within what is left of the time.
 func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
-	words := slices.Clone(o.ForUsers)
-	for _, id := range spare(h.Sessions) {
-		words = append(words, "--"+SpareFlag+"="+id)
-	}
 	users, limit := others(h), argv.Limit
 	if o.Kill {
 		limit += o.Dwell + o.Grace.Term + o.Grace.Kill
@@ -39,7 +35,7 @@ func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
 	answers := argv.Each(users, time.Until(deadline)*(100-reportShare)/100, limit, func(ctx context.Context, uid int) answer {
 		end, _ := ctx.Deadline()
 		most := max(time.Until(end)-childMargin, childMargin)
-		return ask(ctx, uid, append(slices.Clip(words), "--timeout="+most.String()))
+		return ask(ctx, uid, append(slices.Clip(o.ForUsers), "--timeout="+most.String()))
 	})
 	for _, uid := range users {
 		r.take(uid, answers[uid])
