@@ -171,10 +171,8 @@ func (f *Finding) tidy(g *teardown.Group) error {
 			errs = append(errs, err)
 		}
 	}
-	for _, why := range []string{f.unseen, f.unread} {
-		if why != "" {
-			errs = append(errs, errors.New(why))
-		}
+	if f.unseen != "" {
+		errs = append(errs, errors.New(f.unseen))
 	}
 	if len(errs) > 0 {
 		// The record stays, for the next pass.

@@ -104,8 +104,6 @@ type obstacles struct {
 	boxed bool
 	// stuck names a process of the tree that could not be read: then nothing of the tree is ended.
 	stuck string
-	// unread names processes that may be of the session, which nobody can tell: then its record stays.
-	unread string
 }
 
 // What became of a finding.

@@ -71,7 +71,6 @@ func (h *machine) readTable() error {
 		if len(p.Args) > 0 && p.UID == h.UID {
 			marked.Browser = teardown.BrowserOf(evidence.Program(p.PID), p.Args, os.TempDir())
 		}
-		marked.Unread = p.Env == nil && p.UID == h.UID && !p.Dead()
 		marked.Env = nil
 		h.Procs = append(h.Procs, marked)
 	}

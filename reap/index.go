@@ -4,7 +4,6 @@ import (
 	"iter"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"mcp-tether/internal/argv"
@@ -141,12 +140,6 @@ func isTether(p *process) bool {
 		return false
 	}
 	return argv.IsHost(p.Args) || argv.IsSession(p.Args) && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
-}
-
-// isHelper reports whether a process is one that we have started for ourselves, such as root's child for a user, which cannot be
-// read. It is no member of a session, and ends by itself.
-func isHelper(p *process) bool {
-	return len(p.Args) > 1 && path.Base(p.Args[0]) == "mcp-tether" && strings.HasPrefix(p.Args[1], "__") && !argv.IsSession(p.Args)
 }
 
 // tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p.

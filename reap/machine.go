@@ -67,8 +67,6 @@ type process struct {
 	// Mark and Gateway are the marks, "" when there are none or they cannot be read: the session's id, and its gateway.
 	Mark    string
 	Gateway string
-	// Unread says that its environment cannot be read, and so no mark.
-	Unread bool
 	// Service says that a service manager started the process itself, and so looks after it.
 	Service bool
 	// Browser is what it is to a browser.

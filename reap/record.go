@@ -2,11 +2,8 @@ package reap
 
 import (
 	"fmt"
-	"strings"
 
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/session"
-	"mcp-tether/internal/teardown"
 )
 
 // records finds the sessions whose lease is free: their supervisor is dead. The server belongs to the session, and so does
@@ -72,35 +69,9 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		f.Advice = keepAdvice + "; then remove its damaged record (--forget)"
 	}
 	x.fill(&f, tops, extent{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
-	if f.unread = x.unreadable(s, f.keep); f.unread != "" {
-		f.Evidence = append(f.Evidence, f.unread)
-	}
 	x.claim(&f, s)
 	f.stays = x.keepsPeoples(s.ID)
 	return f, !f.stays || len(f.Members)+len(f.Containers) > 0
-}
-
-// unreadable names the processes that may be members of a session without a leaf, because their environment cannot be read; "" if
-// there are none. They began after the session, and no process from before it has started them.
-func (x *index) unreadable(s *storedSession, keep []string) string {
-	if s.Cgroup != "" || s.Supervisor.Zero() || s.State == session.StateKept { // Its supervisor has seen the end of all others.
-		return ""
-	}
-	var pids []string
-	for i := range x.h.Procs {
-		p := &x.h.Procs[i]
-		if !p.Unread || !x.mine(p) || p.Start < s.Supervisor.Start || x.untouchable(p) || x.tethered(p) || isHelper(p) || x.startedElsewhere(p, s) {
-			continue
-		}
-		// It may have ended while the table was read.
-		if !teardown.KeptBy(keep, p.Comm, p.Args) && x.h.Lives(p.ID) != proc.Dead && len(pids) < maxNamed {
-			pids = append(pids, fmt.Sprintf("%d (%s)", p.PID, p.Comm))
-		}
-	}
-	if len(pids) == 0 {
-		return ""
-	}
-	return "what cannot be read may be left of session " + s.ID + ": pid " + strings.Join(pids, ", ")
 }
 
 // ended takes what is left of a session of another pid namespace: a record and an empty cgroup. Nobody holds its lease. Its

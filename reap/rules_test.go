@@ -67,43 +67,6 @@ func TestFindAbandonedLeaf(t *testing.T) {
 	}
 }
 
-// A process that may be of a dead session, and that nobody can read, keeps the record.
-func TestFindUnreadable(t *testing.T) {
-	const row = "10 1 5 node s"
-	for name, c := range map[string]struct {
-		rows  []string
-		given func(h *machine, s *storedSession)
-		want  bool
-	}{
-		"an orphan":             {rows: []string{row, "11 1 60 agent agent"}, want: true},
-		"below an orphan":       {rows: []string{row, "12 1 50 sh sh", "11 12 60 agent agent"}, want: true},
-		"it can be read":        {rows: []string{row, "11 1 60 agent agent"}, given: func(h *machine, _ *storedSession) { h.proc(11).Unread = false }},
-		"older than it":         {rows: []string{row, "11 1 30 agent agent"}},
-		"of another user":       {rows: []string{row, "11 1 60 agent agent"}, given: func(h *machine, _ *storedSession) { h.proc(11).UID = 7 }},
-		"an older program's":    {rows: []string{row, "12 1 30 code code", "11 12 60 agent agent"}},
-		"below its server":      {rows: []string{"10 1 50 node s", "11 10 60 agent agent"}},
-		"below another session": {rows: []string{row, "12 1 50 mcp-tether mcp-tether run -- s", "11 12 60 agent agent"}},
-		"a helper of ours":      {rows: []string{row, "11 1 60 exe mcp-tether __as-user reap"}},
-		"with a cgroup":         {rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.Cgroup = "/c" }},
-		"all but what was kept had ended": {
-			rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.State = session.StateKept },
-		},
-		"kept": {rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.Keep = []string{"agent"} }},
-	} {
-		h := table(t, c.rows...)
-		s := h.dead(10)
-		s.Supervisor.Start = 40
-		h.proc(11).Unread = true
-		if c.given != nil {
-			c.given(h, s)
-		}
-		all := find(h, Rules{})
-		if got := slices.ContainsFunc(all, func(f Finding) bool { return f.Class == classRecord && f.unread != "" }); got != c.want {
-			t.Errorf("%s: unknown whether it is a member: %t", name, got)
-		}
-	}
-}
-
 // A record of another pid namespace, of which nothing holds the lease and nothing is in a cgroup, goes. Nothing is ended for it,
 // whatever process has its numbers.
 func TestFindOtherNamespace(t *testing.T) {
