@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"encoding/binary"
 	"errors"
 	"maps"
 	"strings"
@@ -184,54 +183,4 @@ func eachSocket(pid int, visit func(ino uint64)) {
 		}
 		return true
 	})
-}
-
-// The states of a socket in sock_diag(7) (include/net/tcp_states.h).
-const (
-	stateConnected = 1
-	stateListens   = 10
-)
-
-// unixSocket is what the kernel says about a unix socket.
-type unixSocket struct {
-	state byte
-	name  string
-	peer  uint64 // the inode of the other end, 0 if there is none
-	// waiting are the other ends of connections that are not accepted yet.
-	waiting []uint64
-}
-
-func unixSocketOf(ino uint64) (unixSocket, error) {
-	b, err := unixDiag(uint32(ino), udiagShowName|udiagShowPeer|udiagShowIcons)
-	if err == nil {
-		b, err = checked(b, uint32(ino))
-	}
-	if err != nil {
-		return unixSocket{}, err
-	}
-	return parseUnixSocket(b), nil
-}
-
-// parseUnixSocket reads an answer that was checked.
-func parseUnixSocket(b []byte) unixSocket {
-	ne := binary.NativeEndian
-	s := unixSocket{state: b[unix.SizeofNlMsghdr+2]}
-	for at := unix.SizeofNlMsghdr + sizeofUnixDiagMsg; at+4 <= len(b); {
-		length, kind := int(ne.Uint16(b[at:])), ne.Uint16(b[at+2:])
-		if length < 4 || at+length > len(b) {
-			break
-		}
-		switch value := b[at+4 : at+length]; {
-		case kind == unixDiagName:
-			s.name = string(value)
-		case kind == unixDiagPeer && len(value) >= 4:
-			s.peer = uint64(ne.Uint32(value))
-		case kind == unixDiagIcons:
-			for ; len(value) >= 4; value = value[4:] {
-				s.waiting = append(s.waiting, uint64(ne.Uint32(value)))
-			}
-		}
-		at += (length + 3) &^ 3
-	}
-	return s
 }

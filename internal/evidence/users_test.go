@@ -136,18 +136,28 @@ func TestUsersForgedName(t *testing.T) {
 func TestParseUnixSocket(t *testing.T) {
 	b := answer(attribute(unixDiagName, []byte("/run/x")...), attribute(unixDiagPeer, number32(99)...))
 	b[unix.SizeofNlMsghdr+2] = stateConnected
-	if got, want := parseUnixSocket(b), (unixSocket{state: stateConnected, name: "/run/x", peer: 99}); !reflect.DeepEqual(got, want) {
+	if got, want := parsed(t, b), (unixSocket{state: stateConnected, name: "/run/x", peer: 99, named: true}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := parseUnixSocket(answer(attribute(unixDiagIcons, append(number32(5), number32(6)...)...))).waiting; !slices.Equal(got, []uint64{5, 6}) {
+	if got := parsed(t, answer(attribute(unixDiagIcons, append(number32(5), number32(6)...)...))).waiting; !slices.Equal(got, []uint64{5, 6}) {
 		t.Errorf("waiting: %v", got)
 	}
 	for name, b := range map[string][]byte{
 		"nothing": answer(), "a part": answer([]byte{8, 0}), "too long": answer([]byte{255, 255, 2, 0}), "empty": answer([]byte{0, 0, 2, 0}),
 		"short peer": answer(attribute(unixDiagPeer, 1)),
 	} {
-		if got := parseUnixSocket(b); got.name != "" || got.peer != 0 {
+		if got := parsed(t, b); got.name != "" || got.peer != 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+}
+
+// parsed is what a well-formed answer about socket 7 says.
+func parsed(t *testing.T, b []byte) unixSocket {
+	t.Helper()
+	s, err := parseUnixSocket(b, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
