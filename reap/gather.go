@@ -204,15 +204,10 @@ func (h *machine) findLeaves(began time.Time, warn func(error)) {
 	for _, s := range h.Sessions {
 		free[s.ID] = s.Lease && !s.Held
 	}
-	found, others, err := cgroup.Find(session.ValidID)
+	found, err := cgroup.Find(session.ValidID)
 	h.noteSearch(err, warn)
-	h.Others = others
 	for _, f := range found {
-		age := began.Sub(f.Made)
-		switch {
-		case f.UID != h.UID: // Of other users' leaves only the owner is read.
-			h.Others = append(h.Others, f.UID)
-		case age > leafSettles || free[f.ID]:
+		if age := began.Sub(f.Made); f.UID == h.UID && (age > leafSettles || free[f.ID]) {
 			h.addLeaf(f.Dir, f.ID, age > leafAbandoned)
 		}
 	}

@@ -15,8 +15,6 @@ type machine struct {
 	proc.Host
 	// UID is the user of the pass, whose sessions and processes alone are looked after.
 	UID int
-	// Others are users that have cgroups, with repetitions.
-	Others []int
 	// Self is the reaping process.
 	Self int
 	// Since is when the pass began, in clock ticks since boot. A process that started later is a newborn and spared. Began

@@ -91,10 +91,10 @@ func (r *Report) take(uid int, a answer) {
 	}
 }
 
-// others lists the users that have processes, cgroups of ours or directories of records here. Those with low numbers, whom root
+// others lists the users that have processes or directories of records here. Those with low numbers, whom root
 // has made, come first: a user may have made up many thousand others (subuid(5)).
 func others(h *machine) []int {
-	uids := append(slices.Clone(h.Others), session.Users()...)
+	uids := session.Users()
 	for i := range h.Procs {
 		if p := &h.Procs[i]; !p.Dead() {
 			uids = append(uids, p.UID)
