@@ -1,10 +1,6 @@
 package proc
 
-import (
-	"os"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // CloseInherited closes all descriptors from 3 on that the next execve(2) would pass on: those that this process was given
 // and has no use for. Its own are close-on-exec. Where /proc cannot be read, nothing is closed. No other thread may open or
@@ -43,15 +39,4 @@ func OwnDescriptors() (own []int) {
 		}
 	}
 	return own
-}
-
-// ProgramName is the name under which this program was started.
-func ProgramName() string {
-	name := os.Args[0]
-	for i := len(name) - 1; i >= 0; i-- {
-		if name[i] == '/' {
-			return name[i+1:]
-		}
-	}
-	return name
 }

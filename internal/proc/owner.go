@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"os"
+	"path"
 
 	"mcp-tether/internal/waiting"
 )
@@ -74,7 +75,7 @@ func (r *Reader) parentOf(child int) int {
 // WatchGateway watches the gateway behind a parent that is a launcher (Gateway). Where there is none behind it, behind is false.
 // The error is ErrGone: the gateway has ended.
 func (r *Reader) WatchGateway(parent int) (o Owner, behind bool, err error) {
-	g := Gateway(parent, ProgramName(), r.Stat, r.Args)
+	g := Gateway(parent, path.Base(os.Args[0]), r.Stat, r.Args)
 	if g.PID == 0 || g.PID == parent {
 		return Owner{FD: -1}, false, nil
 	}

@@ -158,12 +158,6 @@ func (r *Reader) threadsEnded(pid int) bool {
 	return ended && err == nil
 }
 
-// Resting reports whether no thread of a process is running or waiting for a processor or a disk (R and D in
-// proc_pid_stat(5)). It is a look at one moment, and a process that waits for another one rests.
-func (r *Reader) Resting(pid int) (bool, error) {
-	return r.eachThread(pid, func(state byte) bool { return state != 'R' && state != 'D' })
-}
-
 // eachThread reports whether every thread of a process is in such a state.
 func (r *Reader) eachThread(pid int, such func(state byte) bool) (bool, error) {
 	tids, err := pids(Path(pid, "task"))
