@@ -155,7 +155,7 @@ func (r *Reader) memory(s Stat, file string, limit int) ([]byte, error) {
 			return nil, err
 		}
 		b = b[:len(b)+n]
-		if n < len(room) { // the last one, see ReadEntry
+		if n < len(room) { // the last one, see read
 			break
 		}
 	}
