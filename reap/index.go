@@ -3,7 +3,6 @@ package reap
 import (
 	"iter"
 	"path"
-	"slices"
 	"time"
 
 	"mcp-tether/internal/argv"
@@ -311,9 +310,4 @@ func (x *index) gateway(id proc.ID) gateway {
 		g.Command = session.Line(p.Args)
 	}
 	return g
-}
-
-// recorded reports whether a session has a record.
-func (x *index) recorded(id string) bool {
-	return slices.ContainsFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
 }

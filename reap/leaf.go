@@ -12,7 +12,7 @@ func (x *index) leaves(r Rules, proven bool) []Finding {
 	var out []Finding
 	for i := range x.h.Leaves {
 		l := &x.h.Leaves[i]
-		if r.Session != "" && r.Session != l.ID || x.supervised[l.ID] || x.recorded(l.ID) {
+		if r.Session != "" && r.Session != l.ID || x.supervised[l.ID] || x.stored(l.ID) != nil {
 			continue
 		}
 		if l.Old && !l.Foreign && len(l.PIDs) == 0 && proven {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -107,18 +106,10 @@ func (p *Past) Append() error {
 	if err != nil {
 		return err
 	}
-	appended := make(chan error, 1)
-	go func() { appended <- appendHistory(append(line, '\n')) }()
-	// A timer of package time would start the runtime's poller, which ends a process that can open nothing any more.
-	for deadline := time.Now().Add(appendTime); time.Now().Before(deadline); proc.Sleep(time.Millisecond) {
-		runtime.Gosched()
-		select {
-		case err := <-appended:
-			return err
-		default:
-		}
+	if !proc.InTime(appendTime, func() { err = appendHistory(append(line, '\n')) }) {
+		return errHung
 	}
-	return errHung
+	return err
 }
 
 func appendHistory(line []byte) error {
