@@ -23,7 +23,7 @@ func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 		return f, false
 	}
 	f.Evidence = []string{fmt.Sprintf("its gateway (pid %d) lives and has let go of it", g.PID), in.Why}
-	x.fill(&f, []*process{top}, extent{uid: top.UID, sessions: true})
+	x.fill(&f, []*process{top}, false)
 	f.Top, f.Command = top.ID, session.Redact(top.Args)
 	f.still = func() bool {
 		return x.h.Lives(top.ID) == proc.Alive && doors.otherInput(in) == 0 && doors.reached() == ""
@@ -73,7 +73,7 @@ func (d *doors) otherInput(in evidence.Stdin) int {
 // reader", "answer=$(echo request | server)" and systemd-journald.
 func (x *index) answers(servers []*process) bool {
 	below := map[int]bool{servers[0].PID: true}
-	for _, p := range x.tree(servers[:1], extent{uid: -1, sessions: true, newborns: true}) {
+	for _, p := range x.tree(servers[:1], extent{uid: -1, newborns: true}) {
 		below[p.PID] = true
 	}
 	for _, p := range servers {

@@ -180,8 +180,6 @@ func (x *index) untouchable(p *process) bool {
 type extent struct {
 	// uid is the only user whose processes belong to it; -1 for every user.
 	uid int
-	// sessions adds the terminal sessions that members lead.
-	sessions bool
 	// newborns adds processes that started after the pass began.
 	newborns bool
 	// keep are patterns of processes to leave alone, with all below them.
@@ -192,8 +190,8 @@ type extent struct {
 	stuck func(*process)
 }
 
-// tree collects the given processes and all below them. It leaves out the spared, and what belongs to another living
-// session.
+// tree collects the given processes, all below them, and the terminal sessions that these lead. It leaves out the spared, and what
+// belongs to another living session.
 func (x *index) tree(tops []*process, sc extent) []*process {
 	var (
 		out   []*process
@@ -229,7 +227,7 @@ func (x *index) tree(tops []*process, sc extent) []*process {
 		for _, pid := range x.table.Children(p.PID) {
 			queue = append(queue, x.byPID[pid])
 		}
-		if sc.sessions && p.Stat.Session == p.PID {
+		if p.Stat.Session == p.PID {
 			queue = append(queue, x.inSession(p)...)
 		}
 	}
@@ -257,13 +255,12 @@ func (x *index) take(members []*process) []proc.ID {
 	return ids
 }
 
-// fill sets the members of a finding, and names the eldest of them first.
-func (x *index) fill(f *Finding, tops []*process, sc extent) {
-	if f.anyUser {
-		sc.uid = -1
-	}
-	sc.stuck, sc.session = func(p *process) { f.stuck = p.stuck() }, f.Session
-	members := x.tree(tops, sc)
+// fill sets the members of a finding, and names the eldest of them first. newborns says that what started after the pass began is
+// one, too.
+func (x *index) fill(f *Finding, tops []*process, newborns bool) {
+	members := x.tree(tops, extent{
+		uid: f.onlyUser(), newborns: newborns, keep: f.keep, session: f.Session, stuck: func(p *process) { f.stuck = p.stuck() },
+	})
 	f.Members = x.take(members)
 	f.spared = x.keptOf(f.Session)
 	f.nothing = x.keepsNothing(f.Session)

@@ -52,8 +52,7 @@ func (x *index) leaf(l *cgroupLeaf, tops []*process, doubt string) Finding {
 		f.Class, f.Advice = classSuspect, "not proven: look at it, and end it by hand if no process needs it"
 		f.Evidence = append(f.Evidence, doubt)
 	}
-	f.anyUser = l.UID == 0 // a root session may drop privileges
-	x.fill(&f, tops, extent{uid: l.UID, sessions: true})
+	x.fill(&f, tops, false)
 	f.stays = x.keepsPeoples(l.ID)
 	return f
 }

@@ -138,7 +138,7 @@ func (x *index) mark(id string, marked []*process) (Finding, bool) {
 		f.Evidence = append(f.Evidence, keepUnclear)
 	}
 	f.inherited = x.inherited(id)
-	x.fill(&f, marked, extent{uid: f.UID, sessions: true})
+	x.fill(&f, marked, false)
 	return f, len(f.Members) > 0
 }
 

@@ -56,7 +56,6 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	var tops []*process
 	tops, f.inherited = x.ofSession(s)
 	if leaf != nil {
-		f.anyUser = leaf.UID == 0 // a root session may drop privileges
 		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)
 		tops = append(tops, x.inLeaf(leaf)...)
 	}
@@ -68,7 +67,7 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	if s.Unread != nil {
 		f.Advice = keepAdvice + "; then remove its damaged record (--forget)"
 	}
-	x.fill(&f, tops, extent{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
+	x.fill(&f, tops, true)
 	x.claim(&f, s)
 	f.stays = x.keepsPeoples(s.ID)
 	return f, !f.stays || len(f.Members)+len(f.Containers) > 0

@@ -132,7 +132,7 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 			f.Evidence = append(f.Evidence, fmt.Sprintf("pid %d holds the other end", holder))
 		}
 	}
-	x.fill(&f, []*process{top}, extent{uid: top.UID, sessions: true})
+	x.fill(&f, []*process{top}, false)
 	f.Top, f.Command = top.ID, session.Redact(top.Args)
 	return f, len(f.Members) > 0
 }
@@ -149,7 +149,7 @@ type doors struct {
 
 func (x *index) doors(top *process, r Rules) *doors {
 	d := &doors{h: x.h, pids: []int{top.PID}, servers: []*process{top}}
-	for _, p := range x.tree(d.servers, extent{uid: top.UID, sessions: true}) {
+	for _, p := range x.tree(d.servers, extent{uid: top.UID}) {
 		d.whole = append(d.whole, p.PID)
 		if p != top && !x.inBrowser(p, top) {
 			d.pids = append(d.pids, p.PID)
