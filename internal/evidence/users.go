@@ -11,11 +11,11 @@ import (
 )
 
 // Users finds out which of the listeners listen, on a unix socket or on TCP, and are in use: a process outside is connected. It gives
-// that process for each. inside are all processes of the same session. What these have with each other does not count, nor does a
-// process for which counts says no. One whose descriptors cannot be read is not found, nor is one in another network namespace.
+// that process for each. inside are all processes of the same session. What these have with each other does not count, nor does another
+// user's process. One whose descriptors cannot be read is not found, nor is one in another network namespace.
 //
 // The kernel itself says which socket is whose. No process has a word in that.
-func Users(listeners, inside []int, counts func(pid int) bool) (map[int]int, error) {
+func Users(listeners, inside []int) (map[int]int, error) {
 	u := usage{holders: map[uint64][]int{}, names: map[string][]int{}, family: map[uint64]bool{}, tcp: map[uint64]bool{}, far: map[uint64][]int{}}
 	for _, pid := range listeners {
 		if same, err := sameNetwork(pid); err == nil && same {
@@ -33,7 +33,7 @@ func Users(listeners, inside []int, counts func(pid int) bool) (map[int]int, err
 	}
 	u.findConnected()
 	maps.DeleteFunc(u.far, func(ino uint64, _ []int) bool { return ino == 0 || u.family[ino] })
-	return u.search(inside, counts)
+	return u.search(inside)
 }
 
 // usage is one look at who uses what.
@@ -149,8 +149,8 @@ func (u *usage) note(far uint64, by []int) {
 	}
 }
 
-// search finds the processes outside that have these other ends.
-func (u *usage) search(inside []int, counts func(pid int) bool) (map[int]int, error) {
+// search finds the user's processes outside that have these other ends.
+func (u *usage) search(inside []int) (map[int]int, error) {
 	if len(u.far) == 0 {
 		return nil, nil
 	}
@@ -163,7 +163,7 @@ func (u *usage) search(inside []int, counts func(pid int) bool) (map[int]int, er
 		skip[pid] = true
 	}
 	for _, pid := range all {
-		if skip[pid] || !counts(pid) {
+		if uid, err := proc.UID(pid); skip[pid] || err != nil || uid != unix.Getuid() {
 			continue
 		}
 		eachSocket(pid, func(ino uint64) {
