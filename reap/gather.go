@@ -52,12 +52,7 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*machine, error) 
 
 // readTable reads the process table, with the marks of the processes that the pass may touch.
 func (h *machine) readTable() error {
-	all, err := evidence.Snapshot(&evidence.Wanted{
-		// What root says of itself counts for all: it may look after the sessions of every user.
-		Args:  func(uid int) bool { return uid == h.UID || uid == 0 },
-		Env:   func(uid int) bool { return uid == h.UID },
-		Names: []string{session.EnvID, session.EnvGateway, teardown.KeepName, serviceName, session.EnvKept},
-	})
+	all, err := evidence.Snapshot(h.UID, session.EnvID, session.EnvGateway, teardown.KeepName, serviceName, session.EnvKept)
 	if err != nil {
 		return err
 	}
