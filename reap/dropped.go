@@ -11,7 +11,8 @@ import (
 
 // drop judges a server under a living gateway. The gateway has no use for a server that cannot be reached, to whose
 // standard input no process can write any more, and whose output nobody reads. One that is asked a single question, as by
-// subprocess.run of Python, has its end of input while the gateway waits for the answer. The gateway may be about to end the server, so it is given time (settleDropped).
+// subprocess.run of Python, has its end of input while the gateway waits for the answer. The gateway may be about to end the
+// server, so it is given time (settleDropped).
 func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 	f := Finding{Class: classDropped, Name: name, UID: top.UID, Gateway: x.gateway(g.ID)}
 	in := x.h.Stdin(top.PID)

@@ -137,13 +137,14 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 	return f, len(f.Members) > 0
 }
 
-// doors are the processes by whose sockets a server can be reached: all of its tree but browsers, which listen for
-// themselves. A start script may be known as the server, and its child be what listens. whole is the tree that they are in. servers are the topmost process and the known servers below it that no other one
-// has started: "sh -c 'tail -F queue | server'" has one whose standard input is not the shell's.
+// doors are the processes by which a server can be reached or asked.
 type doors struct {
-	h       *machine
-	pids    []int
-	whole   []int
+	h *machine
+	// pids are those by whose sockets it can be reached: all of its tree but browsers, which listen for themselves. A start script
+	// may be known as the server, and its child be what listens. whole is the tree that they are in.
+	pids, whole []int
+	// servers are the topmost process and the known servers below it that no other one has started: "sh -c 'tail -F queue | server'"
+	// has one whose standard input is not the shell's.
 	servers []*process
 }
 
