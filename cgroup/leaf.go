@@ -174,7 +174,7 @@ func (l *Leaf) Kill() error {
 // Populated reports whether any live process is in the leaf or below.
 func (l *Leaf) Populated() (bool, error) {
 	b, err := proc.ReadAt(l.fd, "cgroup.events", nil)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
+	if vanished(err) {
 		return false, nil
 	}
 	if err != nil {
