@@ -144,6 +144,9 @@ func (s *Session) newTree() *tree {
 	if s.hand.page == nil {
 		t.members.Foreign = s.foreign
 	}
+	if s.hand.noSubreaper != nil && !s.hand.terminal && s.hand.page != nil {
+		t.members.Session = s.record.Supervisor
+	}
 	s.tree = t
 	return t
 }

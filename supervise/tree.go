@@ -78,16 +78,22 @@ func (t *tree) onChildren(exited, left, look bool) {
 }
 
 // empty reports whether no member is left. Without children nothing is below us, but the leaf may still hold a process that
-// was moved there from outside. With children, all of them may be processes to keep.
+// was moved there from outside, and the terminal session one that has fallen to init. With children, all of them may be processes to
+// keep.
 func (t *tree) empty(childrenLeft bool) bool {
 	if childrenLeft {
 		return t.onlyOthers()
 	}
-	if t.members.Leaf == nil {
+	if leaf := t.members.Leaf; leaf != nil {
+		if populated, err := leaf.Populated(); populated || err != nil {
+			return false
+		}
+	}
+	if t.members.Session.Zero() {
 		return true
 	}
-	populated, err := t.members.Leaf.Populated()
-	return !populated && err == nil
+	end, _, err := t.members.Members()
+	return len(end) == 0 && err == nil
 }
 
 // onlyOthers reports whether all that is left is kept on purpose, or was there before. It reads the process table, so it is

@@ -21,6 +21,9 @@ type Membership struct {
 	// Root is the child subreaper to which the session's orphans are reparented: the supervisor, or the anchor that
 	// ends the session in its place. It is not a member itself.
 	Root int
+	// Session is the terminal session (setsid(2)) that the supervisor leads, where orphans do not fall to Root: whatever is in it
+	// is a member too. It is zero elsewhere.
+	Session proc.ID
 	// Leaf is the session's cgroup, or nil.
 	Leaf *cgroup.Leaf
 	// Foreign are children that Root had before the session: a shell started them and then executed mcp-tether in its own
@@ -68,6 +71,7 @@ const (
 func (m *Membership) Members() (end, kept []proc.Stat, err error) {
 	found, err := m.reader.Descendants(m.Root)
 	m.roles, m.whys = map[int]role{}, map[int]string{}
+	found, serr := m.addSession(found)
 	found, lerr := m.addLeaf(found)
 	// Asked after the table was read: each helper in the table is known by then.
 	m.helpers = m.sessions(found)
@@ -81,7 +85,7 @@ func (m *Membership) Members() (end, kept []proc.Stat, err error) {
 		}
 	}
 	end, kept = m.spareUsed(found, end, kept)
-	err = errors.Join(err, lerr)
+	err = errors.Join(err, serr, lerr)
 	// If the processes cannot be listed now, one to keep would have been seen earlier.
 	m.whole = len(kept) == 0 && (err == nil || !m.sparing && len(m.Keep) == 0)
 	return end, kept, err
@@ -163,6 +167,30 @@ func (m *Membership) addLeaf(found []proc.Stat) ([]proc.Stat, error) {
 		}
 	}
 	return found, err
+}
+
+// addSession adds the processes of Session and what is below them. The kernel does not reuse its number while it has a process; another
+// process with that number shows that it has none.
+func (m *Membership) addSession(found []proc.Stat) ([]proc.Stat, error) {
+	if m.Session.Zero() {
+		return found, nil
+	}
+	all, err := m.reader.All()
+	t, except := proc.NewTable(all), map[int]bool{m.Root: true, m.Session.PID: true}
+	if leader, ok := t.Get(m.Session.PID); ok && leader.ID != m.Session {
+		return found, err
+	}
+	for _, p := range found {
+		except[p.PID] = true
+	}
+	var inside []int
+	for _, p := range all {
+		if p.Session == m.Session.PID {
+			inside = append(inside, p.PID)
+		}
+	}
+	slices.Sort(inside) // parents first, as a rule
+	return append(found, t.Below(inside, except)...), err
 }
 
 // Strangers counts the processes below Root that the last look has found and that are not the session's.

@@ -3,8 +3,10 @@ package teardown
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -214,4 +216,45 @@ func TestHelperBeforeItsSessionIsNoMember(t *testing.T) {
 	s.known = nil
 	helper.Start--
 	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
+}
+
+// Where orphans do not fall to the root, the terminal session that the supervisor leads tells what is its own. Once another process has
+// the number, it tells nothing.
+func TestMembersOfTerminalSession(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", "(sh -c 'sleep 100 & sleep 100 & echo up; wait' &); wait; read x")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
+	if _, err := fmt.Fscan(out, new(string)); err != nil {
+		t.Fatal(err)
+	}
+	root := start(t, "rest", 1)
+	m := &Membership{Root: root.PID}
+	m.expect(t, "nobody is below the root", nil, nil)
+	m.Session = ids(t, cmd.Process.Pid)[0]
+	testkit.Until(t, "sh with two sleeps, which it starts", func() bool {
+		end, _, err := m.Members()
+		var names []string
+		for _, p := range end {
+			names = append(names, p.Comm)
+		}
+		slices.Sort(names)
+		return err == nil && slices.Equal(names, []string{"sh", "sleep", "sleep"})
+	})
+	m.Session.Start++
+	m.expect(t, "another process has the number", nil, nil)
+	m.Session.Start--
+	k := m.Killer(0)
+	_, _ = k.Kill()
+	testkit.Until(t, "the end of all", func() bool { end, _, err := m.Members(); return len(end) == 0 && err == nil })
 }
