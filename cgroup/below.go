@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -77,14 +78,10 @@ func (l *Leaf) RemoveSoon(tries int) (err error) {
 		if err = l.Remove(); err == nil {
 			return nil
 		}
-		pause()
+		proc.Sleep(time.Millisecond)
 	}
 	return err
 }
-
-// pause waits for a millisecond, on the calling thread: package time would hand the work to another one, which cannot always be
-// had.
-func pause() { _ = unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil) }
 
 // removeSelf removes the leaf from the cgroup above it.
 func (l *Leaf) removeSelf() error {

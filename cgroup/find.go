@@ -28,25 +28,25 @@ type Found struct {
 var ErrNotSearched = errors.New("not all cgroups were searched for leaves")
 
 // Find searches the hierarchy that this process can see for the leaves of sessions. is tells their ids. It does not look below a
-// leaf, nor below what was given to a user that is neither root nor this one, which is the word of that user. others are these
-// users, with repetitions. The error is ErrNone without cgroup v2. Any other one comes with what was found.
-func Find(is func(id string) bool) (leaves []Found, others []int, err error) {
+// leaf, nor below what was given to a user that is neither root nor this one, which is the word of that user. The error is ErrNone
+// without cgroup v2. Any other one comes with what was found.
+func Find(is func(id string) bool) (leaves []Found, err error) {
 	mounts, err := proc.Read("/proc/self/mountinfo", nil)
 	if err != nil {
-		return nil, nil, notSearched(err)
+		return nil, notSearched(err)
 	}
 	roots := mountPoints(mounts)
 	if len(roots) == 0 {
-		return nil, nil, ErrNone
+		return nil, ErrNone
 	}
 	top, err := openCgroup(roots[0])
 	if err != nil {
-		return nil, nil, fmt.Errorf("look for cgroups below %s: %w", roots[0], notSearched(err))
+		return nil, fmt.Errorf("look for cgroups below %s: %w", roots[0], notSearched(err))
 	}
 	unix.Close(top)
 	s := search{is: is, uid: os.Getuid()}
 	s.walk(roots[0])
-	return s.leaves, s.others, s.err
+	return s.leaves, s.err
 }
 
 // mountPoints lists where cgroup v2 is mounted.
@@ -65,7 +65,6 @@ type search struct {
 	is     func(id string) bool
 	uid    int
 	leaves []Found
-	others []int
 	err    error
 }
 
@@ -94,7 +93,6 @@ func (s *search) walk(top string) {
 			s.leaves = append(s.leaves, Found{Dir: dir, ID: id, Made: time.Unix(st.Mtim.Unix()), UID: owner})
 			return fs.SkipDir
 		case owner != 0 && owner != s.uid:
-			s.others = append(s.others, owner)
 			return fs.SkipDir
 		}
 		return nil

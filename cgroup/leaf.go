@@ -174,7 +174,7 @@ func (l *Leaf) Kill() error {
 // Populated reports whether any live process is in the leaf or below.
 func (l *Leaf) Populated() (bool, error) {
 	b, err := proc.ReadAt(l.fd, "cgroup.events", nil)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
+	if vanished(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -183,54 +183,37 @@ func (l *Leaf) Populated() (bool, error) {
 	return bytes.Contains(b, []byte("populated 1")), nil
 }
 
-// Procs lists the pids in the leaf and below. A pid of 0 (a process of another pid namespace) is left out. If the
-// cgroups below cannot be listed, the leaf's own pids are returned with the error.
+// Procs lists the pids in the leaf and below. A process of another pid namespace is left out. If the cgroups below cannot be
+// listed, the leaf's own pids are returned with the error.
 func (l *Leaf) Procs() ([]int, error) {
-	own, err := proc.ReadAt(l.fd, "cgroup.procs", nil)
-	if err != nil {
-		return nil, err
-	}
-	out := appendPIDs(nil, own)
-	err = l.below(func(_ int, _ string, dir int) error {
-		b, err := proc.ReadAt(dir, "cgroup.procs", nil)
-		out = appendPIDs(out, b)
-		return err
-	})
-	return out, err
+	pids, _, err := l.list()
+	return pids, err
 }
 
-// Foreign reports whether a process of another pid namespace is in the leaf or below. Such a process is listed as 0,
-// and nothing else can be known about it. A list that cannot be read may hold one, so the answer is true.
+// Foreign reports whether a process of another pid namespace is in the leaf or below. Nothing else can be known about such a
+// process. A list that cannot be read may hold one, so the answer is true.
 func (l *Leaf) Foreign() bool {
-	own, err := proc.ReadAt(l.fd, "cgroup.procs", nil)
-	if err != nil || hasZero(own) {
-		return true
-	}
-	found := false
-	err = l.below(func(_ int, _ string, dir int) error {
+	_, foreign, err := l.list()
+	return foreign || err != nil
+}
+
+// list reads the pids in the leaf and below. A process of another pid namespace is listed as 0.
+func (l *Leaf) list() (pids []int, foreign bool, err error) {
+	add := func(dir int) error {
 		b, err := proc.ReadAt(dir, "cgroup.procs", nil)
-		found = found || hasZero(b)
+		for f := range bytes.FieldsSeq(b) {
+			if pid, _ := strconv.Atoi(string(f)); pid > 0 {
+				pids = append(pids, pid)
+			} else {
+				foreign = true
+			}
+		}
 		return err
-	})
-	return found || err != nil
-}
-
-func hasZero(list []byte) bool {
-	for f := range bytes.FieldsSeq(list) {
-		if string(f) == "0" {
-			return true
-		}
 	}
-	return false
-}
-
-func appendPIDs(out []int, list []byte) []int {
-	for _, f := range bytes.Fields(list) {
-		if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
-			out = append(out, pid)
-		}
+	if err = add(l.fd); err == nil {
+		err = l.below(func(_ int, _ string, dir int) error { return add(dir) })
 	}
-	return out
+	return pids, foreign, err
 }
 
 // Has reports whether a process is known to be in the leaf or below.

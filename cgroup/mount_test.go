@@ -72,7 +72,7 @@ func TestFindDirOutside(t *testing.T) {
 func TestUnescape(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "a": "a", `\040`: " ", `a\040`: "a ", `\134040`: `\040`, `\04`: `\04`, `\`: `\`, `\999`: `\999`, `\400`: `\400`,
-		`\011\012`: "\t\n", `\x20`: `\x20`, `\377`: "\xff", `\+10`: `\+10`,
+		`\011\012`: "\t\n", `\x20`: `\x20`, `\377`: `\377`, `\+10`: `\+10`,
 	} {
 		if got := unescape(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

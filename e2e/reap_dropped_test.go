@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -140,56 +139,6 @@ func TestReapNotDumpable(t *testing.T) {
 	state := stage.Describe(pid).State
 	if r.classes() != "record" || r.Findings[0].Result != "ended" || state != "Z" && state != "" {
 		t.Errorf("found %v, state %q", r.Findings, state)
-	}
-}
-
-// A member of a session without a cgroup that its user cannot read is not gone: the record stays until it is. The controls are
-// those that cannot be members, and root, who can read them.
-func TestReapUnreadableMember(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	for name, c := range map[string]struct {
-		by      caller
-		owner   int
-		before  bool // it began before the session
-		unknown bool
-	}{
-		"its user":      {by: caller{uid: nobody}, owner: nobody, unknown: true},
-		"older":         {by: caller{uid: nobody}, owner: nobody, before: true},
-		"root for root": {by: operator},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := dirOf(c.owner)
-			var pid int
-			start := func() { pid = undumpable(t, c.owner) }
-			if c.before {
-				start()
-				outgrow(t)
-			}
-			forge(t, c.owner, dir, func(p *page) { p.Server = p.Supervisor }, os.Getpid())
-			if !c.before {
-				start()
-			}
-			outgrow(t)
-			want, left := 0, false
-			if c.unknown {
-				want, left = 2, true
-			}
-			r := c.by.reap(t, want, "--kill")
-			if _, err := os.Stat(filepath.Join(dir, anID+".json")); (err == nil) != left {
-				t.Errorf("the record is there: %v; found %v, incomplete %v", err == nil, r.Findings, r.Incomplete)
-			}
-			if ended := stage.Describe(pid).State == "" || stage.Describe(pid).State == "Z"; ended != (c.owner == 0) {
-				t.Errorf("ended: %t", ended)
-			}
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			stage.AwaitExit(t, pid)
-			if r := c.by.reap(t, 0, "--kill"); left && (len(r.Findings) != 1 || r.Findings[0].Result != "removed") {
-				t.Errorf("once it is gone: %v", r.Findings)
-			}
-			_ = os.RemoveAll(dir)
-		})
 	}
 }
 

@@ -228,7 +228,7 @@ func (x *index) newborn(labels map[string]string) bool {
 func (x *index) life(labels map[string]string) (proc.Life, string) {
 	sup, err := proc.ParseGlobalID(labels[engine.LabelSupervisor])
 	switch {
-	case x.isSupervised(x.h.UID, labels[engine.LabelSession]):
+	case x.supervised[labels[engine.LabelSession]]:
 		return proc.Alive, "its session has a supervisor"
 	case err != nil || sup.Boot == "":
 		return proc.Unknown, "its labels do not say which process looks after it"

@@ -11,7 +11,8 @@ import (
 
 // drop judges a server under a living gateway. The gateway has no use for a server that cannot be reached, to whose
 // standard input no process can write any more, and whose output nobody reads. One that is asked a single question, as by
-// subprocess.run of Python, has its end of input while the gateway waits for the answer. The gateway may be about to end the server, so it is given time (settleDropped).
+// subprocess.run of Python, has its end of input while the gateway waits for the answer. The gateway may be about to end the
+// server, so it is given time (settleDropped).
 func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 	f := Finding{Class: classDropped, Name: name, UID: top.UID, Gateway: x.gateway(g.ID)}
 	in := x.h.Stdin(top.PID)
@@ -23,7 +24,7 @@ func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 		return f, false
 	}
 	f.Evidence = []string{fmt.Sprintf("its gateway (pid %d) lives and has let go of it", g.PID), in.Why}
-	x.fill(&f, []*process{top}, extent{uid: top.UID, sessions: true})
+	x.fill(&f, []*process{top}, false)
 	f.Top, f.Command = top.ID, session.Redact(top.Args)
 	f.still = func() bool {
 		return x.h.Lives(top.ID) == proc.Alive && doors.otherInput(in) == 0 && doors.reached() == ""
@@ -73,7 +74,7 @@ func (d *doors) otherInput(in evidence.Stdin) int {
 // reader", "answer=$(echo request | server)" and systemd-journald.
 func (x *index) answers(servers []*process) bool {
 	below := map[int]bool{servers[0].PID: true}
-	for _, p := range x.tree(servers[:1], extent{uid: -1, sessions: true, newborns: true}) {
+	for _, p := range x.tree(servers[:1], extent{uid: -1, newborns: true}) {
 		below[p.PID] = true
 	}
 	for _, p := range servers {

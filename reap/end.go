@@ -89,12 +89,9 @@ func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
 
 // group is what package teardown is to end.
 func group(f *Finding) *teardown.Group {
-	g := &teardown.Group{Seeds: f.Members, Spared: f.spared, UID: f.UID, Keep: f.keep, Mark: session.EnvID, Session: f.Session, Inherited: f.inherited, KeepNothing: f.nothing}
+	g := &teardown.Group{Seeds: f.Members, Spared: f.spared, UID: f.onlyUser(), Keep: f.keep, Mark: session.EnvID, Session: f.Session, Inherited: f.inherited, KeepNothing: f.nothing}
 	if f.record != nil {
 		g.Began = f.record.Started
-	}
-	if f.anyUser {
-		g.UID = -1
 	}
 	if f.leaf == "" {
 		return g
@@ -171,10 +168,8 @@ func (f *Finding) tidy(g *teardown.Group) error {
 			errs = append(errs, err)
 		}
 	}
-	for _, why := range []string{f.unseen, f.unread} {
-		if why != "" {
-			errs = append(errs, errors.New(why))
-		}
+	if f.unseen != "" {
+		errs = append(errs, errors.New(f.unseen))
 	}
 	if len(errs) > 0 {
 		// The record stays, for the next pass.

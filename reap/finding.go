@@ -40,7 +40,7 @@ type Finding struct {
 	Containers []display.Container `json:"containers,omitempty"`
 	// Count is the number of servers of a surplus.
 	Count int `json:"count,omitempty"`
-	// UID is the only user whose processes may be touched.
+	// UID is the user whose it is.
 	UID int `json:"uid"`
 	// Command is the redacted command line.
 	Command []string `json:"command"`
@@ -86,8 +86,6 @@ type extras struct {
 	spared []proc.ID // kept processes of the session
 	// inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
 	inherited bool
-	// anyUser says that members of every user are touched: the session was root's.
-	anyUser bool
 	// nothing says that nothing is kept of the session.
 	nothing bool
 	// stays says that something of the session is kept because it belongs to people: then its record and its cgroup stay.
@@ -104,8 +102,6 @@ type obstacles struct {
 	boxed bool
 	// stuck names a process of the tree that could not be read: then nothing of the tree is ended.
 	stuck string
-	// unread names processes that may be of the session, which nobody can tell: then its record stays.
-	unread string
 }
 
 // What became of a finding.
@@ -119,6 +115,14 @@ const (
 
 func results() []string {
 	return []string{resultListed, resultEnded, resultRemoved, resultSurvived, resultFailed}
+}
+
+// onlyUser is the only user whose processes may be touched, -1 for any: a session of root with a cgroup may drop privileges.
+func (f *Finding) onlyUser() int {
+	if f.leaf != "" && f.UID == 0 {
+		return -1
+	}
+	return f.UID
 }
 
 // over reports whether nothing of the finding is left.

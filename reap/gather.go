@@ -52,12 +52,7 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*machine, error) 
 
 // readTable reads the process table, with the marks of the processes that the pass may touch.
 func (h *machine) readTable() error {
-	all, err := evidence.Snapshot(&evidence.Wanted{
-		// What root says of itself counts for all: it may look after the sessions of every user.
-		Args:  func(uid int) bool { return uid == h.UID || uid == 0 },
-		Env:   func(uid int) bool { return uid == h.UID },
-		Names: []string{session.EnvID, session.EnvGateway, teardown.KeepName, serviceName, session.EnvKept},
-	})
+	all, err := evidence.Snapshot(h.UID, session.EnvID, session.EnvGateway, teardown.KeepName, serviceName, session.EnvKept)
 	if err != nil {
 		return err
 	}
@@ -71,7 +66,6 @@ func (h *machine) readTable() error {
 		if len(p.Args) > 0 && p.UID == h.UID {
 			marked.Browser = teardown.BrowserOf(evidence.Program(p.PID), p.Args, os.TempDir())
 		}
-		marked.Unread = p.Env == nil && p.UID == h.UID && !p.Dead()
 		marked.Env = nil
 		h.Procs = append(h.Procs, marked)
 	}
@@ -92,10 +86,7 @@ func (h *machine) ask(r *proc.Reader) {
 	h.Stdin = evidence.StdinOf
 	h.Reached = evidence.Reached
 	h.User = func(pid int, inside []int) int {
-		users, _ := evidence.Users([]int{pid}, inside, func(by int) bool {
-			uid, err := proc.UID(by)
-			return err == nil && uid == h.UID
-		})
+		users, _ := evidence.Users([]int{pid}, inside)
 		return users[pid]
 	}
 	var readers map[string][]int // of all pipes and sockets, which are read once
@@ -203,16 +194,11 @@ func (h *machine) findLeaves(began time.Time, warn func(error)) {
 	for _, s := range h.Sessions {
 		free[s.ID] = s.Lease && !s.Held
 	}
-	found, others, err := cgroup.Find(session.ValidID)
+	found, err := cgroup.Find(session.ValidID)
 	h.noteSearch(err, warn)
-	h.Others = others
 	for _, f := range found {
-		age := began.Sub(f.Made)
-		switch {
-		case f.UID != h.UID: // Of other users' leaves only the owner is read.
-			h.Others = append(h.Others, f.UID)
-		case age > leafSettles || free[f.ID]:
-			h.addLeaf(f.Dir, f.ID, f.UID, age > leafAbandoned)
+		if age := began.Sub(f.Made); f.UID == h.UID && (age > leafSettles || free[f.ID]) {
+			h.addLeaf(f.Dir, f.ID, age > leafAbandoned)
 		}
 	}
 }
@@ -238,15 +224,15 @@ func (h *machine) addRecordedLeaves() {
 		if s.Held || !s.Lease || known[s.ID] || path.Base(s.Cgroup) != cgroup.Prefix+s.ID {
 			continue
 		}
-		h.addLeaf(s.Cgroup, s.ID, s.Owner, false)
+		h.addLeaf(s.Cgroup, s.ID, false)
 	}
 }
 
-// addLeaf reads the leaf of a user, if there is one. A leaf that cannot be read counts as the user's, and as one
+// addLeaf reads a leaf of the user, if there is one. A leaf that cannot be read counts as the user's, and as one
 // without members: what ends it reads it once more (openLeaf). old says that it goes if it is empty.
-func (h *machine) addLeaf(dir, id string, uid int, old bool) {
-	l := cgroupLeaf{Dir: dir, ID: id, UID: uid, Old: old}
-	leaf, err := openLeaf(dir, uid)
+func (h *machine) addLeaf(dir, id string, old bool) {
+	l := cgroupLeaf{Dir: dir, ID: id, UID: h.UID, Old: old}
+	leaf, err := openLeaf(dir, h.UID)
 	if err == nil {
 		// Of the cgroups below it, some may be of a kind that has no list.
 		l.PIDs, err = leaf.Procs()

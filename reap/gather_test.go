@@ -171,7 +171,7 @@ func TestGatherLeafWithoutDescriptors(t *testing.T) {
 	at := "/sys/fs/cgroup/mcp-tether-" + deadID
 	dead := storedSession{Owner: os.Getuid(), Lease: true}
 	dead.Record = session.Record{ID: deadID, Cgroup: at}
-	h := &machine{Sessions: []storedSession{dead}}
+	h := &machine{UID: os.Getuid(), Sessions: []storedSession{dead}}
 	if h.addRecordedLeaves(); len(h.Leaves)+len(h.Unknown) > 0 {
 		t.Errorf("gone: %+v, %q", h.Leaves, h.Unknown)
 	}
@@ -179,9 +179,9 @@ func TestGatherLeafWithoutDescriptors(t *testing.T) {
 	if len(h.Leaves) != 1 || h.Leaves[0].Dir != at || h.Leaves[0].UID != os.Getuid() || len(h.Unknown) != 1 {
 		t.Errorf("%+v, %q", h.Leaves, h.Unknown)
 	}
-	h = &machine{}
+	h = &machine{UID: 1 << 30}
 	if dir, err := cgroup.Current(); err == nil {
-		if h.addLeaf(dir, deadID, 1<<30, false); len(h.Leaves)+len(h.Unknown) > 0 {
+		if h.addLeaf(dir, deadID, false); len(h.Leaves)+len(h.Unknown) > 0 {
 			t.Errorf("another user's: %+v, %q", h.Leaves, h.Unknown)
 		}
 	}

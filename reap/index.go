@@ -3,8 +3,6 @@ package reap
 import (
 	"iter"
 	"path"
-	"slices"
-	"strings"
 	"time"
 
 	"mcp-tether/internal/argv"
@@ -20,7 +18,7 @@ type index struct {
 	table proc.Table
 	byPID map[int]*process
 	// supervised are the sessions with a living supervisor.
-	supervised map[owned]bool
+	supervised map[string]bool
 	// taken are the processes, and reported the ids of the containers, that are in a finding already.
 	taken    map[proc.ID]bool
 	reported map[string]bool
@@ -40,15 +38,9 @@ type index struct {
 	nothing    bool
 }
 
-// owned is a session id as one user knows it. What a user says of a session counts for that user's processes.
-type owned struct {
-	uid int
-	id  string
-}
-
 func newIndex(h *machine, nothing bool) *index {
 	x := &index{
-		h: h, byPID: map[int]*process{}, supervised: map[owned]bool{},
+		h: h, byPID: map[int]*process{}, supervised: map[string]bool{},
 		taken: map[proc.ID]bool{}, reported: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
 		adopters: map[int]bool{}, keeping: map[string]bool{}, belongings: map[proc.ID]belonging{}, nothing: nothing,
 	}
@@ -62,12 +54,12 @@ func newIndex(h *machine, nothing bool) *index {
 			x.noteAdoption(up, &h.Procs[i])
 		}
 	}
-	patterns, began := map[owned][]string{}, map[owned]time.Time{}
+	patterns, began := map[string][]string{}, map[string]time.Time{}
 	for _, s := range h.Sessions {
 		if s.Held || !s.Lease {
-			x.supervised[owned{s.Owner, s.ID}] = true
+			x.supervised[s.ID] = true
 		}
-		patterns[owned{s.Owner, s.ID}], began[owned{s.Owner, s.ID}] = s.Keep, s.Started
+		patterns[s.ID], began[s.ID] = s.Keep, s.Started
 		x.keeping[s.ID] = x.keeping[s.ID] || s.Unread != nil
 	}
 	for a := range x.line(x.byPID[h.Self]) {
@@ -75,14 +67,13 @@ func newIndex(h *machine, nothing bool) *index {
 	}
 	for i := range h.Procs {
 		p := &h.Procs[i]
-		of := owned{p.UID, p.Mark}
-		if teardown.HoldsOlder(p.Comm, p.Args, began[of]) {
+		if teardown.HoldsOlder(p.Comm, p.Args, began[p.Mark]) {
 			x.keepTree(p, x.kept)
 		}
-		if x.keepsNothing(p.UID, p.Mark) {
+		if x.keepsNothing(p.Mark) {
 			continue
 		}
-		if p.Keep || teardown.KeptBy(patterns[of], p.Comm, p.Args) {
+		if p.Keep || teardown.KeptBy(patterns[p.Mark], p.Comm, p.Args) {
 			x.keepTree(p, x.kept)
 		}
 		x.keeping[p.Mark] = x.keeping[p.Mark] || p.Keeps
@@ -136,11 +127,6 @@ func (x *index) keepTree(p *process, kept map[int]bool) {
 	}
 }
 
-// isSupervised reports whether a supervisor looks after a session of a user: one of that user, or of root.
-func (x *index) isSupervised(uid int, id string) bool {
-	return x.supervised[owned{uid, id}] || x.supervised[owned{0, id}]
-}
-
 // isTether reports whether a process is a living wrapper of ours: anchor, supervisor, attached process or host.
 func isTether(p *process) bool {
 	switch {
@@ -153,12 +139,6 @@ func isTether(p *process) bool {
 		return false
 	}
 	return argv.IsHost(p.Args) || argv.IsSession(p.Args) && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
-}
-
-// isHelper reports whether a process is one that we have started for ourselves, such as root's child for a user, which cannot be
-// read. It is no member of a session, and ends by itself.
-func isHelper(p *process) bool {
-	return len(p.Args) > 1 && path.Base(p.Args[0]) == "mcp-tether" && strings.HasPrefix(p.Args[1], "__") && !argv.IsSession(p.Args)
 }
 
 // tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p.
@@ -182,9 +162,9 @@ func (x *index) rooted(p *process) bool {
 	return false
 }
 
-// mine reports whether the pass looks after the processes of a user. It does so for its own user only, even as root.
-// Root has the pass made once more as each of the other users (users.go).
-func (x *index) mine(uid int) bool { return x.h.UID == uid }
+// mine reports whether the pass looks after a process. It does so for its own user only, even as root. Root has the pass made
+// once more as each of the other users (users.go).
+func (x *index) mine(p *process) bool { return x.h.UID == p.UID }
 
 // spared reports whether a process is never touched: it is untouchable or a newborn.
 func (x *index) spared(p *process) bool { return x.untouchable(p) || p.Start >= x.h.Since }
@@ -200,8 +180,6 @@ func (x *index) untouchable(p *process) bool {
 type extent struct {
 	// uid is the only user whose processes belong to it; -1 for every user.
 	uid int
-	// sessions adds the terminal sessions that members lead.
-	sessions bool
 	// newborns adds processes that started after the pass began.
 	newborns bool
 	// keep are patterns of processes to leave alone, with all below them.
@@ -212,8 +190,8 @@ type extent struct {
 	stuck func(*process)
 }
 
-// tree collects the given processes and all below them. It leaves out the spared, and what belongs to another living
-// session.
+// tree collects the given processes, all below them, and the terminal sessions that these lead. It leaves out the spared, and what
+// belongs to another living session.
 func (x *index) tree(tops []*process, sc extent) []*process {
 	var (
 		out   []*process
@@ -249,7 +227,7 @@ func (x *index) tree(tops []*process, sc extent) []*process {
 		for _, pid := range x.table.Children(p.PID) {
 			queue = append(queue, x.byPID[pid])
 		}
-		if sc.sessions && p.Stat.Session == p.PID {
+		if p.Stat.Session == p.PID {
 			queue = append(queue, x.inSession(p)...)
 		}
 	}
@@ -277,16 +255,15 @@ func (x *index) take(members []*process) []proc.ID {
 	return ids
 }
 
-// fill sets the members of a finding, and names the eldest of them first.
-func (x *index) fill(f *Finding, tops []*process, sc extent) {
-	if f.anyUser {
-		sc.uid = -1
-	}
-	sc.stuck, sc.session = func(p *process) { f.stuck = p.stuck() }, f.Session
-	members := x.tree(tops, sc)
+// fill sets the members of a finding, and names the eldest of them first. newborns says that what started after the pass began is
+// one, too.
+func (x *index) fill(f *Finding, tops []*process, newborns bool) {
+	members := x.tree(tops, extent{
+		uid: f.onlyUser(), newborns: newborns, keep: f.keep, session: f.Session, stuck: func(p *process) { f.stuck = p.stuck() },
+	})
 	f.Members = x.take(members)
-	f.spared = x.keptOf(f.UID, f.Session)
-	f.nothing = x.keepsNothing(f.UID, f.Session)
+	f.spared = x.keptOf(f.Session)
+	f.nothing = x.keepsNothing(f.Session)
 	for _, m := range members[:min(len(members), proc.MaxNamed)] {
 		f.fates = append(f.fates, session.FateOf(m.Stat, m.Args, session.Reaped))
 	}
@@ -309,9 +286,9 @@ func (x *index) fill(f *Finding, tops []*process, sc extent) {
 }
 
 // keptOf are the processes with a session's mark that are kept: what they start while the session is ended is kept as well.
-func (x *index) keptOf(uid int, id string) (out []proc.ID) {
+func (x *index) keptOf(id string) (out []proc.ID) {
 	for i := range x.h.Procs {
-		if p := &x.h.Procs[i]; x.kept[p.PID] && id != "" && (p.Mark == id || x.belongings[p.ID] == (belonging{x.belongings[p.ID].why, id})) && p.UID == uid {
+		if p := &x.h.Procs[i]; x.kept[p.PID] && id != "" && (p.Mark == id || x.belongings[p.ID] == (belonging{x.belongings[p.ID].why, id})) && x.mine(p) {
 			out = append(out, p.ID)
 		}
 	}
@@ -330,24 +307,4 @@ func (x *index) gateway(id proc.ID) gateway {
 		g.Command = session.Line(p.Args)
 	}
 	return g
-}
-
-// recorded reports whether a session has a record.
-func (x *index) recorded(id string) bool {
-	return slices.ContainsFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
-}
-
-// SpareFlag is the hidden flag of a pass that root makes as another user: it sets Rules.Spare.
-const SpareFlag = "spare"
-
-// spare are the ids of root's sessions whose marks other users' passes must leave alone. A server of root may have
-// given up its privileges. What it started after that belongs to another user.
-func spare(own []storedSession) []string {
-	var out []string
-	for i := range own {
-		if s := &own[i]; s.Held || !s.Lease || len(s.Keep) > 0 || s.Unread != nil {
-			out = append(out, s.ID)
-		}
-	}
-	return out
 }

@@ -12,7 +12,7 @@ func (x *index) leaves(r Rules, proven bool) []Finding {
 	var out []Finding
 	for i := range x.h.Leaves {
 		l := &x.h.Leaves[i]
-		if r.Session != "" && r.Session != l.ID || x.isSupervised(l.UID, l.ID) || !x.mine(l.UID) || x.recorded(l.ID) {
+		if r.Session != "" && r.Session != l.ID || x.supervised[l.ID] || x.stored(l.ID) != nil {
 			continue
 		}
 		if l.Old && !l.Foreign && len(l.PIDs) == 0 && proven {
@@ -47,13 +47,12 @@ func abandoned(l *cgroupLeaf) Finding {
 func (x *index) leaf(l *cgroupLeaf, tops []*process, doubt string) Finding {
 	f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, stored: stored{leaf: l.Dir}, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
-	f.inherited = x.inherited(l.UID, l.ID)
+	f.inherited = x.inherited(l.ID)
 	if doubt != "" {
 		f.Class, f.Advice = classSuspect, "not proven: look at it, and end it by hand if no process needs it"
 		f.Evidence = append(f.Evidence, doubt)
 	}
-	f.anyUser = l.UID == 0 // a root session may drop privileges
-	x.fill(&f, tops, extent{uid: l.UID, sessions: true})
+	x.fill(&f, tops, false)
 	f.stays = x.keepsPeoples(l.ID)
 	return f
 }
@@ -82,9 +81,9 @@ func (x *index) doubt(l *cgroupLeaf, tops []*process) string {
 	return ""
 }
 
-// leafOf is the leaf of a user's session, nil for none.
-func (x *index) leafOf(uid int, id string) *cgroupLeaf {
-	if i := slices.IndexFunc(x.h.Leaves, func(l cgroupLeaf) bool { return l.ID == id && l.UID == uid }); i >= 0 {
+// leafOf is the leaf of a session, nil for none.
+func (x *index) leafOf(id string) *cgroupLeaf {
+	if i := slices.IndexFunc(x.h.Leaves, func(l cgroupLeaf) bool { return l.ID == id }); i >= 0 {
 		return &x.h.Leaves[i]
 	}
 	return nil

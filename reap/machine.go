@@ -15,8 +15,6 @@ type machine struct {
 	proc.Host
 	// UID is the user of the pass, whose sessions and processes alone are looked after.
 	UID int
-	// Others are users that have cgroups, with repetitions.
-	Others []int
 	// Self is the reaping process.
 	Self int
 	// Since is when the pass began, in clock ticks since boot. A process that started later is a newborn and spared. Began
@@ -67,8 +65,6 @@ type process struct {
 	// Mark and Gateway are the marks, "" when there are none or they cannot be read: the session's id, and its gateway.
 	Mark    string
 	Gateway string
-	// Unread says that its environment cannot be read, and so no mark.
-	Unread bool
 	// Service says that a service manager started the process itself, and so looks after it.
 	Service bool
 	// Browser is what it is to a browser.

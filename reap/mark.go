@@ -9,31 +9,25 @@ import (
 
 // marks finds the processes whose environment names a session that no supervisor looks after, and a dead gateway.
 func (x *index) marks(r Rules) []Finding {
-	type owner struct {
-		session string
-		uid     int
-	}
-	bySession := map[owner][]*process{}
-	var order []owner
+	bySession := map[string][]*process{}
+	var order []string
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if p.Mark == "" || p.Service || x.spared(p) || !x.mine(p.UID) || x.isSupervised(p.UID, p.Mark) || r.Session != "" && r.Session != p.Mark ||
-			slices.Contains(r.Spare, p.Mark) {
+		if p.Mark == "" || p.Service || x.spared(p) || !x.mine(p) || x.supervised[p.Mark] || r.Session != "" && r.Session != p.Mark {
 			continue
 		}
-		key := owner{p.Mark, p.UID}
-		if bySession[key] == nil {
-			order = append(order, key)
+		if bySession[p.Mark] == nil {
+			order = append(order, p.Mark)
 		}
-		bySession[key] = append(bySession[key], p)
+		bySession[p.Mark] = append(bySession[p.Mark], p)
 	}
 	var out []Finding
-	for _, key := range order {
-		orphans, cared := x.byCare(key.session, key.uid, bySession[key])
-		if f, ok := x.mark(key.session, orphans); ok {
+	for _, id := range order {
+		orphans, cared := x.byCare(id, bySession[id])
+		if f, ok := x.mark(id, orphans); ok {
 			out = append(out, f)
 		}
-		if f, ok := x.mark(key.session, cared); ok {
+		if f, ok := x.mark(id, cared); ok {
 			f.Class, f.Advice = classSuspect, "a living process has started it and may look after it: end it by hand if you know better"
 			f.Evidence = append(f.Evidence, fmt.Sprintf("its parent (pid %d) lives and is no part of the session", x.byPID[f.Top.PID].PPID))
 			out = append(out, f)
@@ -43,11 +37,11 @@ func (x *index) marks(r Rules) []Finding {
 }
 
 // inherited reports whether processes outside of a session have its mark.
-func (x *index) inherited(uid int, id string) bool {
+func (x *index) inherited(id string) bool {
 	var marked []*process
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if p.Mark != id || p.UID != uid || p.Dead() {
+		if p.Mark != id || !x.mine(p) || p.Dead() {
 			continue
 		}
 		if p.Service {
@@ -55,7 +49,7 @@ func (x *index) inherited(uid int, id string) bool {
 		}
 		marked = append(marked, p)
 	}
-	_, cared := x.byCare(id, uid, marked)
+	_, cared := x.byCare(id, marked)
 	return len(cared) > 0
 }
 
@@ -63,12 +57,12 @@ func (x *index) inherited(uid int, id string) bool {
 // has started them itself, with an environment that it got from elsewhere. Terminal servers, editors and programs that
 // import variables do so. A process in the session's leaf is a part of the session even if its environment cannot be
 // read, as with a dying process.
-func (x *index) byCare(id string, uid int, marked []*process) (orphans, cared []*process) {
+func (x *index) byCare(id string, marked []*process) (orphans, cared []*process) {
 	members := map[int]bool{}
 	for _, p := range marked {
 		members[p.PID] = true
 	}
-	if l := x.leafOf(uid, id); l != nil {
+	if l := x.leafOf(id); l != nil {
 		for _, pid := range l.PIDs {
 			members[pid] = true
 		}
@@ -143,8 +137,8 @@ func (x *index) mark(id string, marked []*process) (Finding, bool) {
 		f.Class, f.Advice = classSuspect, keepAdvice
 		f.Evidence = append(f.Evidence, keepUnclear)
 	}
-	f.inherited = x.inherited(f.UID, id)
-	x.fill(&f, marked, extent{uid: f.UID, sessions: true})
+	f.inherited = x.inherited(id)
+	x.fill(&f, marked, false)
 	return f, len(f.Members) > 0
 }
 

@@ -252,7 +252,7 @@ func struck(h *machine, f Finding) []proc.ID {
 	}
 	var out []proc.ID
 	for _, p := range all {
-		if !p.Dead() && (f.anyUser || p.UID == f.UID) && !kept(p) {
+		if !p.Dead() && (f.onlyUser() < 0 || p.UID == f.UID) && !kept(p) {
 			out = append(out, p.ID)
 		}
 	}

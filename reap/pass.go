@@ -77,9 +77,6 @@ func Pass(o Options) (Report, error) {
 	for i := range own {
 		own[i].Result = resultListed
 		own[i].describe(h)
-		if own[i].unread != "" {
-			r.Incomplete = append(r.Incomplete, own[i].unread)
-		}
 	}
 	if o.Kill {
 		if !h.Blind {
@@ -137,7 +134,7 @@ func settleDropped(dropped []Finding, until, deadline time.Time) bool {
 // killed hosts have left.
 func (h *machine) tidySockets(runtime string, warn func(error)) {
 	isUsed := func(id string) bool {
-		return slices.ContainsFunc(h.Procs, func(p process) bool { return p.Mark == id || p.Unread && p.UID == h.UID })
+		return slices.ContainsFunc(h.Procs, func(p process) bool { return p.Mark == id })
 	}
 	dirs := session.OpenAll(os.Getuid(), runtime)
 	defer session.CloseAll(dirs)

@@ -26,9 +26,9 @@ func (x *index) peoples(p *process, id string) string {
 }
 
 func (x *index) whyPeoples(p *process, id string) string {
-	s := x.stored(p.UID, id)
+	s := x.stored(id)
 	switch {
-	case p.Dead() || !x.mine(p.UID) || x.keepsNothing(p.UID, id) || !x.h.Inside(p.PID):
+	case p.Dead() || !x.mine(p) || x.keepsNothing(id) || !x.h.Inside(p.PID):
 		return ""
 	case p.Browser == teardown.Personal && !x.belowDriven(p):
 		return teardown.BrowserReason
@@ -63,14 +63,14 @@ func (x *index) inside(p *process, id string) []int {
 		pids = append(pids, s.PID)
 	}
 	for i := range x.h.Procs {
-		if m := &x.h.Procs[i]; m.Mark == id && m.UID == p.UID {
+		if m := &x.h.Procs[i]; m.Mark == id && x.mine(m) {
 			pids = append(pids, m.PID)
 		}
 	}
-	if l := x.leafOf(p.UID, id); l != nil {
+	if l := x.leafOf(id); l != nil {
 		pids = append(pids, l.PIDs...)
 	}
-	if s := x.stored(p.UID, id); s != nil {
+	if s := x.stored(id); s != nil {
 		pids = append(pids, s.Gateway.PID, s.Parent.PID)
 	}
 	if g, err := proc.ParseGlobalID(p.Gateway); err == nil {
@@ -79,25 +79,25 @@ func (x *index) inside(p *process, id string) []int {
 	return pids
 }
 
-// stored is the record of a user's session; nil if there is none.
-func (x *index) stored(uid int, id string) *storedSession {
-	i := slices.IndexFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id && s.Owner == uid })
+// stored is the record of a session; nil if there is none.
+func (x *index) stored(id string) *storedSession {
+	i := slices.IndexFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
 	if i < 0 || id == "" {
 		return nil
 	}
 	return &x.h.Sessions[i]
 }
 
-// keepsNothing reports whether nothing of a user's session is kept (--keep-nothing, of run or of this pass).
-func (x *index) keepsNothing(uid int, id string) bool {
-	s := x.stored(uid, id)
+// keepsNothing reports whether nothing of a session is kept (--keep-nothing, of run or of this pass).
+func (x *index) keepsNothing(id string) bool {
+	s := x.stored(id)
 	return x.nothing || s != nil && s.KeepNothing
 }
 
 // keepPeoples keeps what belongs to people of those that have the mark of a dead session, or that its record names.
 func (x *index) keepPeoples() {
 	keep := func(p *process, id string) {
-		if !x.isSupervised(p.UID, id) && !x.kept[p.PID] && x.peoples(p, id) != "" {
+		if !x.supervised[id] && !x.kept[p.PID] && x.peoples(p, id) != "" {
 			x.keepTree(p, x.kept)
 		}
 	}
@@ -109,7 +109,7 @@ func (x *index) keepPeoples() {
 	for i := range x.h.Sessions {
 		s := &x.h.Sessions[i]
 		for _, k := range s.Kept {
-			if p := x.byPID[k.PID]; p != nil && isPeoples(p, s) {
+			if p := x.byPID[k.PID]; p != nil && x.isPeoples(p, s) {
 				keep(p, s.ID)
 			}
 		}
@@ -117,8 +117,8 @@ func (x *index) keepPeoples() {
 }
 
 // isPeoples reports whether the record of a session names a process as one that was kept because it belongs to people.
-func isPeoples(p *process, s *storedSession) bool {
-	return p.UID == s.Owner && slices.ContainsFunc(s.Kept, func(k session.Fate) bool {
+func (x *index) isPeoples(p *process, s *storedSession) bool {
+	return x.mine(p) && slices.ContainsFunc(s.Kept, func(k session.Fate) bool {
 		return k.ID == p.ID && teardown.IsPeoples(strings.TrimPrefix(k.What, session.Kept))
 	})
 }
@@ -138,7 +138,7 @@ func (x *index) people(r Rules) (out []Finding) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		b := x.belongings[p.ID]
-		if b.why == "" || b.session == "" || r.Session != "" && r.Session != b.session || slices.Contains(r.Spare, b.session) || x.belowPeoples(p) || x.tethered(p) {
+		if b.why == "" || b.session == "" || r.Session != "" && r.Session != b.session || x.belowPeoples(p) || x.tethered(p) {
 			continue
 		}
 		f := Finding{
@@ -148,7 +148,7 @@ func (x *index) people(r Rules) (out []Finding) {
 		if b.why == teardown.BrowserReason {
 			f.Advice = "it is a person's: close its windows, or end it with reap --kill --keep-nothing"
 		}
-		if s := x.stored(p.UID, b.session); s != nil {
+		if s := x.stored(b.session); s != nil {
 			f.Name, f.Gateway = s.Name, x.gateway(s.Gateway)
 		}
 		for _, m := range x.table.Below([]int{p.PID}, nil) {

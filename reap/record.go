@@ -2,11 +2,8 @@ package reap
 
 import (
 	"fmt"
-	"strings"
 
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/session"
-	"mcp-tether/internal/teardown"
 )
 
 // records finds the sessions whose lease is free: their supervisor is dead. The server belongs to the session, and so does
@@ -16,7 +13,7 @@ func (x *index) records(r Rules) []Finding {
 	for i := range x.h.Sessions {
 		s := &x.h.Sessions[i]
 		wanted := r.Session == "" || r.Session == s.ID
-		if !wanted || s.Held || !s.Lease || !x.mine(s.Owner) || s.UID != s.Owner {
+		if !wanted || s.Held || !s.Lease || s.UID != s.Owner {
 			continue
 		}
 		if f, ok := x.record(s); ok {
@@ -47,11 +44,11 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		f.Advice = "run mcp-tether reap in that namespace; if it is gone: mcp-tether reap --forget " + s.ID
 		return f, true
 	}
-	if x.isSupervised(s.Owner, s.ID) || x.h.Lives(s.Anchor) == proc.Alive {
+	if x.supervised[s.ID] || x.h.Lives(s.Anchor) == proc.Alive {
 		// It has a living supervisor, or an anchor that is about to recover it.
 		return f, false
 	}
-	leaf := x.leafOf(s.Owner, s.ID)
+	leaf := x.leafOf(s.ID)
 	if leaf != nil {
 		f.leaf = leaf.Dir
 	}
@@ -59,7 +56,6 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	var tops []*process
 	tops, f.inherited = x.ofSession(s)
 	if leaf != nil {
-		f.anyUser = leaf.UID == 0 // a root session may drop privileges
 		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)
 		tops = append(tops, x.inLeaf(leaf)...)
 	}
@@ -71,43 +67,17 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	if s.Unread != nil {
 		f.Advice = keepAdvice + "; then remove its damaged record (--forget)"
 	}
-	x.fill(&f, tops, extent{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
-	if f.unread = x.unreadable(s, f.keep); f.unread != "" {
-		f.Evidence = append(f.Evidence, f.unread)
-	}
+	x.fill(&f, tops, true)
 	x.claim(&f, s)
 	f.stays = x.keepsPeoples(s.ID)
 	return f, !f.stays || len(f.Members)+len(f.Containers) > 0
-}
-
-// unreadable names the processes that may be members of a session without a leaf, because their environment cannot be read; "" if
-// there are none. They began after the session, and no process from before it has started them.
-func (x *index) unreadable(s *storedSession, keep []string) string {
-	if s.Cgroup != "" || s.Supervisor.Zero() || s.State == session.StateKept { // Its supervisor has seen the end of all others.
-		return ""
-	}
-	var pids []string
-	for i := range x.h.Procs {
-		p := &x.h.Procs[i]
-		if !p.Unread || p.UID != s.Owner || p.Start < s.Supervisor.Start || x.untouchable(p) || x.tethered(p) || isHelper(p) || x.startedElsewhere(p, s) {
-			continue
-		}
-		// It may have ended while the table was read.
-		if !teardown.KeptBy(keep, p.Comm, p.Args) && x.h.Lives(p.ID) != proc.Dead && len(pids) < proc.MaxNamed {
-			pids = append(pids, fmt.Sprintf("%d (%s)", p.PID, p.Comm))
-		}
-	}
-	if len(pids) == 0 {
-		return ""
-	}
-	return "what cannot be read may be left of session " + s.ID + ": pid " + strings.Join(pids, ", ")
 }
 
 // ended takes what is left of a session of another pid namespace: a record and an empty cgroup. Nobody holds its lease. Its
 // engine may be reached by another name here, so with containers it is not judged. Nor is a session of the first namespace: there
 // is somebody to judge it, and from a container its cgroup may not be in sight.
 func (x *index) ended(f *Finding, s *storedSession) bool {
-	leaf := x.leafOf(s.Owner, s.ID)
+	leaf := x.leafOf(s.ID)
 	inUse := leaf != nil && (len(leaf.PIDs) > 0 || leaf.Foreign)
 	if s.Host.Boot != x.h.Boot || inUse || s.EngineUsed || s.Host.IsFirst() {
 		return false
@@ -126,7 +96,7 @@ func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		switch {
-		case p.UID != s.Owner || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()) && !isPeoples(p, s):
+		case !x.mine(p) || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()) && !x.isPeoples(p, s):
 		case x.startedElsewhere(p, s):
 			elsewhere = true
 		default:
@@ -137,7 +107,7 @@ func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
 		return tops, elsewhere
 	}
 	// The record is empty, so it is not known what was there before the session.
-	tops, cared := x.byCare(s.ID, s.Owner, tops)
+	tops, cared := x.byCare(s.ID, tops)
 	return tops, elsewhere || len(cared) > 0
 }
 

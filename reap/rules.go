@@ -20,9 +20,6 @@ type Rules struct {
 	KeepNothing bool
 	// Session limits the pass to one session id; "" means all.
 	Session string
-	// Spare are ids of sessions of root that this pass must leave alone, although processes of this user carry their
-	// marks. Root's own record says what is to be kept of them, or that they live.
-	Spare []string
 }
 
 // find applies the rules to a machine. It is pure but for the questions that the machine answers, and never names a process

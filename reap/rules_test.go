@@ -54,7 +54,6 @@ func TestFindAbandonedLeaf(t *testing.T) {
 		"young":                   {given: func(_ *machine, l *cgroupLeaf) { l.Old = false }},
 		"a process is in it":      {given: func(_ *machine, l *cgroupLeaf) { l.PIDs = []int{10} }},
 		"one of another is in it": {given: func(_ *machine, l *cgroupLeaf) { l.Foreign = true }},
-		"of another user":         {given: func(_ *machine, l *cgroupLeaf) { l.UID = 7 }},
 		"with a living record":    {given: func(h *machine, _ *cgroupLeaf) { h.dead(0).Held = true }},
 	} {
 		h := table(t, "10 1 5 node s")
@@ -64,43 +63,6 @@ func TestFindAbandonedLeaf(t *testing.T) {
 		all := find(h, Rules{})
 		if got := slices.ContainsFunc(all, func(f Finding) bool { return f.Class == classCgroup && f.ended && len(f.Members) == 0 }); got != c.want {
 			t.Errorf("%s: it goes: %t", name, got)
-		}
-	}
-}
-
-// A process that may be of a dead session, and that nobody can read, keeps the record.
-func TestFindUnreadable(t *testing.T) {
-	const row = "10 1 5 node s"
-	for name, c := range map[string]struct {
-		rows  []string
-		given func(h *machine, s *storedSession)
-		want  bool
-	}{
-		"an orphan":             {rows: []string{row, "11 1 60 agent agent"}, want: true},
-		"below an orphan":       {rows: []string{row, "12 1 50 sh sh", "11 12 60 agent agent"}, want: true},
-		"it can be read":        {rows: []string{row, "11 1 60 agent agent"}, given: func(h *machine, _ *storedSession) { h.proc(11).Unread = false }},
-		"older than it":         {rows: []string{row, "11 1 30 agent agent"}},
-		"of another user":       {rows: []string{row, "11 1 60 agent agent"}, given: func(h *machine, _ *storedSession) { h.proc(11).UID = 7 }},
-		"an older program's":    {rows: []string{row, "12 1 30 code code", "11 12 60 agent agent"}},
-		"below its server":      {rows: []string{"10 1 50 node s", "11 10 60 agent agent"}},
-		"below another session": {rows: []string{row, "12 1 50 mcp-tether mcp-tether run -- s", "11 12 60 agent agent"}},
-		"a helper of ours":      {rows: []string{row, "11 1 60 exe mcp-tether __as-user reap"}},
-		"with a cgroup":         {rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.Cgroup = "/c" }},
-		"all but what was kept had ended": {
-			rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.State = session.StateKept },
-		},
-		"kept": {rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.Keep = []string{"agent"} }},
-	} {
-		h := table(t, c.rows...)
-		s := h.dead(10)
-		s.Supervisor.Start = 40
-		h.proc(11).Unread = true
-		if c.given != nil {
-			c.given(h, s)
-		}
-		all := find(h, Rules{})
-		if got := slices.ContainsFunc(all, func(f Finding) bool { return f.Class == classRecord && f.unread != "" }); got != c.want {
-			t.Errorf("%s: unknown whether it is a member: %t", name, got)
 		}
 	}
 }
@@ -618,9 +580,6 @@ func TestFindUnreadRecord(t *testing.T) {
 	found := find(h, Rules{})
 	if len(found) != 1 || found[0].Class != classSuspect || len(found[0].Members) != 2 || !strings.Contains(found[0].Advice, "--forget") {
 		t.Errorf("%+v", found)
-	}
-	if !slices.Contains(spare(h.Sessions), deadID) {
-		t.Error("other users' passes do not spare what carries its mark")
 	}
 }
 

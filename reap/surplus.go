@@ -35,7 +35,7 @@ func (x *index) surplusSessions(r Rules) []Finding {
 	for i := range x.h.Sessions {
 		s := &x.h.Sessions[i]
 		// A front has no server itself. One without a state has no record yet, or none that can be read.
-		if !s.Held || s.State == "" || s.Server.Zero() || s.Host != x.h.Host || !x.mine(s.Owner) {
+		if !s.Held || s.State == "" || s.Server.Zero() || s.Host != x.h.Host {
 			continue
 		}
 		key := s.Gateway.String() + "\x00" + strings.Join(s.Args, "\x00")

@@ -25,7 +25,7 @@ func (x *index) unwrapped(r Rules) []Finding {
 	)
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if x.spared(p) || p.Keeps || !x.mine(p.UID) || isTether(p) {
+		if x.spared(p) || p.Keeps || !x.mine(p) || isTether(p) {
 			continue
 		}
 		name, ok := serverOf(p, &r)
@@ -132,24 +132,25 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 			f.Evidence = append(f.Evidence, fmt.Sprintf("pid %d holds the other end", holder))
 		}
 	}
-	x.fill(&f, []*process{top}, extent{uid: top.UID, sessions: true})
+	x.fill(&f, []*process{top}, false)
 	f.Top, f.Command = top.ID, session.Redact(top.Args)
 	return f, len(f.Members) > 0
 }
 
-// doors are the processes by whose sockets a server can be reached: all of its tree but browsers, which listen for
-// themselves. A start script may be known as the server, and its child be what listens. whole is the tree that they are in. servers are the topmost process and the known servers below it that no other one
-// has started: "sh -c 'tail -F queue | server'" has one whose standard input is not the shell's.
+// doors are the processes by which a server can be reached or asked.
 type doors struct {
-	h       *machine
-	pids    []int
-	whole   []int
+	h *machine
+	// pids are those by whose sockets it can be reached: all of its tree but browsers, which listen for themselves. A start script
+	// may be known as the server, and its child be what listens. whole is the tree that they are in.
+	pids, whole []int
+	// servers are the topmost process and the known servers below it that no other one has started: "sh -c 'tail -F queue | server'"
+	// has one whose standard input is not the shell's.
 	servers []*process
 }
 
 func (x *index) doors(top *process, r Rules) *doors {
 	d := &doors{h: x.h, pids: []int{top.PID}, servers: []*process{top}}
-	for _, p := range x.tree(d.servers, extent{uid: top.UID, sessions: true}) {
+	for _, p := range x.tree(d.servers, extent{uid: top.UID}) {
 		d.whole = append(d.whole, p.PID)
 		if p != top && !x.inBrowser(p, top) {
 			d.pids = append(d.pids, p.PID)

@@ -27,10 +27,6 @@ const (
 
 // askUsers adds what the other users' passes find, end or cannot do, within what is left of the time.
 func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
-	words := slices.Clone(o.ForUsers)
-	for _, id := range spare(h.Sessions) {
-		words = append(words, "--"+SpareFlag+"="+id)
-	}
 	users, limit := others(h), proc.ChildTime
 	if o.Kill {
 		limit += o.Dwell + o.Grace.Term + o.Grace.Kill
@@ -38,7 +34,7 @@ func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
 	answers := argv.Each(users, time.Until(deadline)*(100-reportShare)/100, limit, func(ctx context.Context, uid int) answer {
 		end, _ := ctx.Deadline()
 		most := max(time.Until(end)-childMargin, childMargin)
-		return ask(ctx, uid, append(slices.Clip(words), "--timeout="+most.String()))
+		return ask(ctx, uid, append(slices.Clip(o.ForUsers), "--timeout="+most.String()))
 	})
 	for _, uid := range users {
 		r.take(uid, answers[uid])
@@ -94,10 +90,10 @@ func (r *Report) take(uid int, a answer) {
 	}
 }
 
-// others lists the users that have processes, cgroups of ours or directories of records here. Those with low numbers, whom root
+// others lists the users that have processes or directories of records here. Those with low numbers, whom root
 // has made, come first: a user may have made up many thousand others (subuid(5)).
 func others(h *machine) []int {
-	uids := append(slices.Clone(h.Others), session.Users()...)
+	uids := session.Users()
 	for i := range h.Procs {
 		if p := &h.Procs[i]; !p.Dead() {
 			uids = append(uids, p.UID)

@@ -227,12 +227,7 @@ func asEachUser(find finder) finder {
 		}
 		slices.Sort(uids)
 		var out []Finding
-		own := h.as(h.UID).Sessions
 		for _, uid := range slices.Compact(uids) {
-			r.Spare = nil
-			if uid != h.UID {
-				r.Spare = spare(own)
-			}
 			out = append(out, find(h.as(uid), r)...)
 		}
 		return out
@@ -266,7 +261,6 @@ func (h *machine) as(uid int) *machine {
 		if p.UID != uid && p.UID != 0 {
 			p.Args = nil
 		}
-		p.Unread = p.Unread && p.UID == uid
 	}
 	if uid != h.UID {
 		own.Engines = nil
@@ -283,11 +277,11 @@ func (w *world) seen(a *actor) process {
 	if a.gone {
 		p.State, p.Threads, p.Args = 'Z', 0, nil
 	}
-	p.Unread = a.told && !a.gone && !w.credulous
-	if a.gone || !w.mine(a.UID) || p.Unread {
+	unread := a.told && !a.gone && !w.credulous
+	if a.gone || !w.mine(a.UID) || unread {
 		p.Mark, p.Gateway, p.Keep, p.Keeps = "", "", false, false
 	}
-	if p.Unread {
+	if unread {
 		p.Args = nil
 	}
 	return p

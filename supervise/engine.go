@@ -51,7 +51,7 @@ func (t *tree) adoptEngine(listener int) {
 // containers. Without an engine there is nothing to connect to.
 func (s *Session) serveEngine() {
 	t := s.tree
-	if t == nil || t.engine == nil || t.engine.Listener() < 0 {
+	if t.engine == nil || t.engine.Listener() < 0 {
 		return
 	}
 	t.polled.remove(clients)
@@ -73,7 +73,7 @@ func (t *tree) awaitMade() {
 
 // noteMade writes down when a client made a container, for a front that looks whether the server has work in it.
 func (s *Session) noteMade() {
-	if t := s.tree; t != nil && t.engine != nil {
+	if t := s.tree; t.engine != nil {
 		s.record.ContainerAt = t.engine.MadeAt()
 		s.writeRecord(s.state())
 		t.awaitMade()

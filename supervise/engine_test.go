@@ -103,7 +103,6 @@ func TestUseOfTheEngineIsOnRecord(t *testing.T) {
 // A client that comes too late finds no engine to be served by, and ends no session.
 func TestServeEngineWithoutOne(t *testing.T) {
 	none := &Session{}
-	none.serveEngine()
 	none.newTree()
 	none.serveEngine()
 	if none.tree.engine != nil || none.record.EngineUsed {

@@ -17,8 +17,6 @@ type onDisk struct {
 	record session.Record
 	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
 	leafLeft bool
-	// rewriteAt is when to write the record again that could not be written; zero when it could.
-	rewriteAt time.Time
 }
 
 // openRecord takes the lease before the server is started. Without a record the session runs all the same, but `reap` and
@@ -44,13 +42,6 @@ func (s *Session) state() string {
 	return session.StateRunning
 }
 
-// How long to wait before a record is written that could not be. The next session of the key may start beside one that ends,
-// as long as the record says that it goes on.
-const (
-	endingPause  = 100 * time.Millisecond
-	rewritePause = 30 * time.Second
-)
-
 // fillRecord fills in what is known of the session.
 func (s *Session) fillRecord(state string) {
 	r := &s.record
@@ -68,24 +59,14 @@ func (s *Session) fillRecord(state string) {
 	}
 }
 
-// writeRecord writes the record, if there is one.
+// writeRecord writes the record, if there is one. What could not be written for want of room is written with the next state.
 func (s *Session) writeRecord(state string) {
 	if s.fillRecord(state); s.lease == nil {
 		return
 	}
-	err := s.lease.Write(s.record)
-	if err == nil {
-		s.rewriteAt = time.Time{}
-		return
-	}
-	if s.rewriteAt.IsZero() {
+	if err := s.lease.Write(s.record); err != nil {
 		s.log.Warn().Err(err).Msg("session record not written")
 	}
-	pause := rewritePause
-	if s.cause != session.NoCause {
-		pause = endingPause
-	}
-	s.rewriteAt = time.Now().Add(pause)
 }
 
 // identity is zero for a process that cannot be read, because a pid alone proves nothing.

@@ -106,7 +106,7 @@ func (s *Session) pollOnce() {
 
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *Session) timeout(now time.Time) time.Duration {
-	due := proc.Earliest(s.tree.due(), s.rewriteAt)
+	due := s.tree.due()
 	if due.IsZero() {
 		return -1
 	}
@@ -115,9 +115,6 @@ func (s *Session) timeout(now time.Time) time.Duration {
 
 // onTime acts on what is due.
 func (s *Session) onTime(now time.Time) {
-	if proc.IsDue(s.rewriteAt, now) {
-		s.writeRecord(s.state())
-	}
 	if s.tree.onTime(now) {
 		s.onChildren(true)
 		s.tree.repeat()

@@ -1,14 +1,16 @@
 package supervise
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
@@ -48,7 +50,7 @@ func (t *tree) enterScope() (dir string, err error) {
 	if uid := os.Getuid(); uid != 0 {
 		words = append(words, "--user")
 	}
-	if err := t.askSystemd(words, deadline); err != nil {
+	if err := askSystemd(words, deadline); err != nil {
 		return "", fmt.Errorf("ask systemd for a scope: %w", err)
 	}
 	for time.Now().Before(deadline) {
@@ -62,37 +64,23 @@ func (t *tree) enterScope() (dir string, err error) {
 
 // askSystemd runs a command that must end by the deadline. A client may have taken away the variable that names the user's directory.
 // The error has what the command says.
-func (t *tree) askSystemd(words []string, deadline time.Time) error {
+func askSystemd(words []string, deadline time.Time) error {
 	path, err := proc.LookPath(words[0], searchPath())
 	if err != nil {
 		return err
 	}
-	null, err := proc.OpenNull()
-	if err != nil {
-		return fmt.Errorf("open /dev/null: %w", err)
-	}
-	defer unix.Close(null)
-	var said [2]int
-	if err := unix.Pipe2(said[:], unix.O_CLOEXEC); err != nil {
-		return fmt.Errorf("make a pipe: %w", err)
-	}
-	defer unix.Close(said[0])
-	pid, err := proc.Start(proc.Child{
-		Path: path, Argv: words, Env: []string{"XDG_RUNTIME_DIR=/run/user/" + strconv.Itoa(os.Getuid())}, NewSession: true,
-		Stdin: null, Stdout: null, Stderr: said[1],
-	})
-	unix.Close(said[1])
-	if err != nil {
-		return fmt.Errorf("start %s: %w", path, err)
-	}
+	ctx, stop := context.WithDeadline(context.Background(), deadline)
+	defer stop()
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, words[1:]...)
+	cmd.Env, cmd.Stderr = []string{"XDG_RUNTIME_DIR=/run/user/" + strconv.Itoa(os.Getuid())}, &said
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setsid: true}, scopePause // What it has started may hold standard error.
+	err = cmd.Run()
 	switch {
-	case proc.EndWithin(pid, time.Until(deadline)):
-		return nil
-	case !time.Now().Before(deadline):
+	case ctx.Err() != nil:
 		return fmt.Errorf("%s has not ended within %v", words[0], scopeLimit)
+	case err != nil:
+		return fmt.Errorf("%s: %s: %w", words[0], strings.TrimSpace(said.String()), err)
 	}
-	text := make([]byte, 512)
-	_ = unix.SetNonblock(said[0], true) // What it has started may hold the other end.
-	n, _ := unix.Read(said[0], text)
-	return fmt.Errorf("%s: %s", words[0], strings.TrimSpace(string(text[:max(n, 0)])))
+	return nil
 }

@@ -30,16 +30,11 @@ type tree struct {
 	commands map[int]session.Fate
 }
 
-// mayGoOn reports whether the server was not asked to end yet. It is true without a tree.
-func (t *tree) mayGoOn() bool { return t == nil || t.machine.State <= teardown.Draining }
+// mayGoOn reports whether the server was not asked to end yet.
+func (t *tree) mayGoOn() bool { return t.machine.State <= teardown.Draining }
 
 // due is when the tree has something to do without any event; zero when never.
-func (t *tree) due() time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return proc.Earliest(t.machine.Deadline, t.retryAt)
-}
+func (t *tree) due() time.Time { return proc.Earliest(t.machine.Deadline, t.retryAt) }
 
 // step gives an event to the policy, and carries out the action.
 func (t *tree) step(ev teardown.Event) {
@@ -63,9 +58,9 @@ func (t *tree) step(ev teardown.Event) {
 	}
 }
 
-// noteServer keeps the exit code of the server, when that has been waited for. There may be no tree.
+// noteServer keeps the exit code of the server, when that has been waited for.
 func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
-	if t != nil && pid == t.server {
+	if pid == t.server {
 		t.server, t.code = 0, proc.ExitCode(ws)
 	}
 }

@@ -86,7 +86,6 @@ var reapFlags = [...]argv.Flag{
 	{Name: "metrics-file", Kind: argv.Text, Usage: "write Prometheus metrics to `FILE`"},
 	{Name: "quiet", Usage: "print nothing but errors and survivors"},
 	{Name: "json", Usage: "print one JSON object"},
-	{Name: reap.SpareFlag, Kind: argv.List, Hidden: true},
 }
 
 // reapAs is reap, for root's child where it is delegated.
@@ -159,7 +158,6 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
 		KeepNothing: c.Bool("keep-nothing"),
 		Session:     strings.ToLower(c.String("session")),
-		Spare:       c.StringSlice(reap.SpareFlag),
 	}
 	return o, nil
 }

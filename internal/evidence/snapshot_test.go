@@ -10,21 +10,15 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// everything is what these tests read of all processes.
-func everything() *Wanted {
-	yes := func(int) bool { return true }
-	return &Wanted{Args: yes, Env: yes, Names: []string{"PATH"}}
-}
-
 // A process that cannot be read for want of a descriptor is not missing from a table: there is no table.
 func TestSnapshotWithoutDescriptors(t *testing.T) {
 	us := os.Getpid()
 	testkit.WithFiles(t, 0, func() {
-		if all, err := snapshotOf([]int{us}, everything()); err == nil {
+		if all, err := snapshotOf([]int{us}, os.Getuid(), []string{"PATH"}); err == nil {
 			t.Errorf("%+v, and no error", all)
 		}
 	})
-	if all, err := snapshotOf([]int{us, 1 << 30}, everything()); err != nil || len(all) != 1 || all[0].PID != us || all[0].Args == nil || all[0].Env == nil {
+	if all, err := snapshotOf([]int{us, 1 << 30}, os.Getuid(), []string{"PATH"}); err != nil || len(all) != 1 || all[0].PID != us || all[0].Args == nil || all[0].Env == nil {
 		t.Errorf("the control: %+v, %v", all, err)
 	}
 }
@@ -50,7 +44,7 @@ func TestSnapshotAtALimitThatChanges(t *testing.T) {
 	})
 	testkit.ToggleFiles(t, func() {
 		for range 20 {
-			all, err := Snapshot(everything())
+			all, err := Snapshot(os.Getuid(), "PATH")
 			i := slices.IndexFunc(all, func(p Process) bool { return p.PID == cmd.Process.Pid })
 			if err == nil && (i < 0 || all[i].Args == nil || all[i].Env == nil) {
 				t.Fatalf("a process, or what is known of it, is missing without an error: %d", i)

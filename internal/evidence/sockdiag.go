@@ -11,9 +11,7 @@ import (
 // From linux/sock_diag.h and linux/unix_diag.h (sock_diag(7)).
 const (
 	sockDiagByFamily = 20
-	udiagShowName    = 0x1
-	udiagShowPeer    = 0x4
-	udiagShowIcons   = 0x8
+	udiagShow        = 0x1 | 0x4 | 0x8 // name, peer, and what is not accepted yet
 	unixDiagName     = 0
 	unixDiagPeer     = 2
 	unixDiagIcons    = 3
@@ -21,6 +19,8 @@ const (
 	rcvShutdown      = 1
 	anyState         = 0xffffffff
 	anyCookie        = 0xffffffff
+	stateConnected   = 1 // include/net/tcp_states.h
+	stateListens     = 10
 )
 
 // errNoPeer says that the answer named no peer.
@@ -39,27 +39,46 @@ func FindsPeers() error {
 	if err := errors.Join(unix.Fstat(pair[0], &near), unix.Fstat(pair[1], &far)); err != nil {
 		return fmt.Errorf("look at a pair of sockets: %w", err)
 	}
-	peer, err := unixPeer(uint32(near.Ino))
+	peer, err := unixPeer(near.Ino)
 	if err != nil {
 		return err
 	}
-	if peer != uint32(far.Ino) {
+	if peer != far.Ino {
 		return errNoPeer
 	}
 	return nil
 }
 
-// unixPeer asks for the inode of the other end of a connected unix socket: 0 when that end is closed.
-func unixPeer(ino uint32) (uint32, error) {
-	b, err := unixDiag(ino, udiagShowPeer)
-	if err != nil {
-		return 0, err
-	}
-	return parsePeer(b, ino)
+// unixSocket is what the kernel says about a unix socket.
+type unixSocket struct {
+	state byte
+	name  string
+	// peer is the inode of the other end. It is 0 if that is closed, or not named.
+	peer  uint64
+	named bool
+	// waiting are the other ends of connections that are not accepted yet.
+	waiting []uint64
 }
 
-// unixDiag asks the kernel about a unix socket. show says what of it.
-func unixDiag(ino, show uint32) ([]byte, error) {
+// unixPeer asks for the inode of the other end of a connected unix socket: 0 when that end is closed.
+func unixPeer(ino uint64) (uint64, error) {
+	s, err := unixSocketOf(ino)
+	if err == nil && !s.named {
+		err = fmt.Errorf("socket %d: %w", ino, errNoPeer)
+	}
+	return s.peer, err
+}
+
+func unixSocketOf(ino uint64) (unixSocket, error) {
+	b, err := unixDiag(uint32(ino))
+	if err != nil {
+		return unixSocket{}, err
+	}
+	return parseUnixSocket(b, uint32(ino))
+}
+
+// unixDiag asks the kernel about a unix socket.
+func unixDiag(ino uint32) ([]byte, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil, fmt.Errorf("open a sock_diag socket: %w", err)
@@ -76,7 +95,7 @@ func unixDiag(ino, show uint32) ([]byte, error) {
 	ne.PutUint16(msg[4:], sockDiagByFamily)
 	ne.PutUint16(msg[6:], unix.NLM_F_REQUEST)
 	msg = append(msg, unix.AF_UNIX, 0, 0, 0)
-	for _, field := range []uint32{anyState, ino, show, anyCookie, anyCookie} {
+	for _, field := range []uint32{anyState, ino, udiagShow, anyCookie, anyCookie} {
 		msg = ne.AppendUint32(msg, field)
 	}
 	buf, n := make([]byte, 8192), 0
@@ -107,34 +126,35 @@ func checked(b []byte, ino uint32) ([]byte, error) {
 	return nil, fmt.Errorf("sock_diag's answer for socket %d is malformed", ino)
 }
 
-// parsePeer reads the peer from an answer.
-func parsePeer(b []byte, ino uint32) (uint32, error) {
-	b, err := checked(b, ino)
+// parseUnixSocket reads an answer about this socket.
+func parseUnixSocket(b []byte, ino uint32) (s unixSocket, err error) {
+	b, err = checked(b, ino)
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	ne := binary.NativeEndian
-	at, end := unix.SizeofNlMsghdr+sizeofUnixDiagMsg, len(b)
-	var (
-		peer               uint32
-		peerSeen, shutdown bool
-	)
-	for at+4 <= end {
+	s.state = b[unix.SizeofNlMsghdr+2]
+	shut := false
+	for at := unix.SizeofNlMsghdr + sizeofUnixDiagMsg; at+4 <= len(b); {
 		length, kind := int(ne.Uint16(b[at:])), ne.Uint16(b[at+2:])
-		if length < 4 || at+length > end {
+		if length < 4 || at+length > len(b) {
 			break
 		}
-		switch {
-		case kind == unixDiagPeer && length >= 8:
-			peer, peerSeen = ne.Uint32(b[at+4:]), true
-		case kind == unixDiagShutdown && length >= 5:
-			shutdown = b[at+4]&rcvShutdown != 0
+		switch value := b[at+4 : at+length]; {
+		case kind == unixDiagName:
+			s.name = string(value)
+		case kind == unixDiagPeer && len(value) >= 4:
+			s.peer, s.named = uint64(ne.Uint32(value)), true
+		case kind == unixDiagShutdown && len(value) >= 1:
+			shut = value[0]&rcvShutdown != 0
+		case kind == unixDiagIcons:
+			for ; len(value) >= 4; value = value[4:] {
+				s.waiting = append(s.waiting, uint64(ne.Uint32(value)))
+			}
 		}
 		at += (length + 3) &^ 3
 	}
 	// A peer without inode is closed if it shut this end down; otherwise it is a connection that was not accepted yet.
-	if peerSeen && (peer != 0 || shutdown) {
-		return peer, nil
-	}
-	return 0, fmt.Errorf("socket %d: %w", ino, errNoPeer)
+	s.named = s.named && (s.peer != 0 || shut)
+	return s, nil
 }

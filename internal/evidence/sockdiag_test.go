@@ -51,8 +51,8 @@ func TestParsePeerRefuses(t *testing.T) {
 		"attribute too long":   answer([]byte{255, 255, 2, 0}),
 		"attribute of nothing": answer([]byte{0, 0, 2, 0, 0, 0, 0, 0}),
 	} {
-		if peer, err := parsePeer(b, 7); err == nil {
-			t.Errorf("%s: peer %d", name, peer)
+		if s, err := parseUnixSocket(b, 7); err == nil && s.named {
+			t.Errorf("%s: peer %d", name, s.peer)
 		}
 	}
 }
@@ -62,10 +62,10 @@ func TestParsePeerError(t *testing.T) {
 	binary.NativeEndian.PutUint32(b, uint32(len(b)))
 	binary.NativeEndian.PutUint16(b[4:], unix.NLMSG_ERROR)
 	binary.NativeEndian.PutUint32(b[unix.SizeofNlMsghdr:], 0xffffffff-uint32(unix.ENOENT)+1)
-	if _, err := parsePeer(b, 7); !errors.Is(err, unix.ENOENT) {
+	if _, err := parseUnixSocket(b, 7); !errors.Is(err, unix.ENOENT) {
 		t.Error(err)
 	}
-	if _, err := parsePeer(b[:unix.SizeofNlMsghdr], 7); err == nil {
+	if _, err := parseUnixSocket(b[:unix.SizeofNlMsghdr], 7); err == nil {
 		t.Error("an error without number is none")
 	}
 }
@@ -124,11 +124,11 @@ func FuzzParsePeer(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := parsePeer(b, 7)
-		if want, named, ok := referencePeer(b); ok && (got != want || named != (err == nil)) {
-			t.Fatalf("%v: %d, %v, but package syscall reads %d, %v", b, got, err, want, named)
+		got, err := parseUnixSocket(b, 7)
+		if want, named, ok := referencePeer(b); ok && (got.peer != uint64(want) || got.named != named || err != nil) {
+			t.Fatalf("%v: %+v, %v, but package syscall reads %d, %v", b, got, err, want, named)
 		}
-		if err != nil {
+		if err != nil || !got.named {
 			return
 		}
 		ne := binary.NativeEndian

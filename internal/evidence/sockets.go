@@ -102,8 +102,8 @@ func unmapped(address string) string {
 // endsWithin reports whether the other end of a unix socket is in a family, or closed.
 func endsWithin(ino string, family map[string]bool) bool {
 	number, _ := strconv.ParseUint(ino, 10, 32)
-	peer, err := unixPeer(uint32(number))
-	return err == nil && (peer == 0 || family[strconv.FormatUint(uint64(peer), 10)])
+	peer, err := unixPeer(number)
+	return err == nil && (peer == 0 || family[strconv.FormatUint(peer, 10)])
 }
 
 // eachLine visits the lines of a table, split into words. A table that does not exist counts as empty.

@@ -107,12 +107,12 @@ func socketState(pid int, ino uint64) Stdin {
 		s.Why = "its socket is in another network namespace"
 		return s
 	}
-	peer, err := unixPeer(uint32(ino))
+	peer, err := unixPeer(ino)
 	switch {
 	case err != nil:
 		s.Why = "its socket cannot be examined: " + err.Error()
 	case peer != 0:
-		s.Far, s.Peer, s.Why = FarHeld, uint64(peer), "the other end of its socket is open"
+		s.Far, s.Peer, s.Why = FarHeld, peer, "the other end of its socket is open"
 	default:
 		s.Far, s.Why = Severed, "no process holds the other end of its stdin (socket "+strconv.FormatUint(ino, 10)+")"
 	}

@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"encoding/binary"
 	"errors"
 	"maps"
 	"strings"
@@ -12,11 +11,11 @@ import (
 )
 
 // Users finds out which of the listeners listen, on a unix socket or on TCP, and are in use: a process outside is connected. It gives
-// that process for each. inside are all processes of the same session. What these have with each other does not count, nor does a
-// process for which counts says no. One whose descriptors cannot be read is not found, nor is one in another network namespace.
+// that process for each. inside are all processes of the same session. What these have with each other does not count, nor does another
+// user's process. One whose descriptors cannot be read is not found, nor is one in another network namespace.
 //
 // The kernel itself says which socket is whose. No process has a word in that.
-func Users(listeners, inside []int, counts func(pid int) bool) (map[int]int, error) {
+func Users(listeners, inside []int) (map[int]int, error) {
 	u := usage{holders: map[uint64][]int{}, names: map[string][]int{}, family: map[uint64]bool{}, tcp: map[uint64]bool{}, far: map[uint64][]int{}}
 	for _, pid := range listeners {
 		if same, err := sameNetwork(pid); err == nil && same {
@@ -34,7 +33,7 @@ func Users(listeners, inside []int, counts func(pid int) bool) (map[int]int, err
 	}
 	u.findConnected()
 	maps.DeleteFunc(u.far, func(ino uint64, _ []int) bool { return ino == 0 || u.family[ino] })
-	return u.search(inside, counts)
+	return u.search(inside)
 }
 
 // usage is one look at who uses what.
@@ -150,8 +149,8 @@ func (u *usage) note(far uint64, by []int) {
 	}
 }
 
-// search finds the processes outside that have these other ends.
-func (u *usage) search(inside []int, counts func(pid int) bool) (map[int]int, error) {
+// search finds the user's processes outside that have these other ends.
+func (u *usage) search(inside []int) (map[int]int, error) {
 	if len(u.far) == 0 {
 		return nil, nil
 	}
@@ -164,7 +163,7 @@ func (u *usage) search(inside []int, counts func(pid int) bool) (map[int]int, er
 		skip[pid] = true
 	}
 	for _, pid := range all {
-		if skip[pid] || !counts(pid) {
+		if uid, err := proc.UID(pid); skip[pid] || err != nil || uid != unix.Getuid() {
 			continue
 		}
 		eachSocket(pid, func(ino uint64) {
@@ -184,54 +183,4 @@ func eachSocket(pid int, visit func(ino uint64)) {
 		}
 		return true
 	})
-}
-
-// The states of a socket in sock_diag(7) (include/net/tcp_states.h).
-const (
-	stateConnected = 1
-	stateListens   = 10
-)
-
-// unixSocket is what the kernel says about a unix socket.
-type unixSocket struct {
-	state byte
-	name  string
-	peer  uint64 // the inode of the other end, 0 if there is none
-	// waiting are the other ends of connections that are not accepted yet.
-	waiting []uint64
-}
-
-func unixSocketOf(ino uint64) (unixSocket, error) {
-	b, err := unixDiag(uint32(ino), udiagShowName|udiagShowPeer|udiagShowIcons)
-	if err == nil {
-		b, err = checked(b, uint32(ino))
-	}
-	if err != nil {
-		return unixSocket{}, err
-	}
-	return parseUnixSocket(b), nil
-}
-
-// parseUnixSocket reads an answer that was checked.
-func parseUnixSocket(b []byte) unixSocket {
-	ne := binary.NativeEndian
-	s := unixSocket{state: b[unix.SizeofNlMsghdr+2]}
-	for at := unix.SizeofNlMsghdr + sizeofUnixDiagMsg; at+4 <= len(b); {
-		length, kind := int(ne.Uint16(b[at:])), ne.Uint16(b[at+2:])
-		if length < 4 || at+length > len(b) {
-			break
-		}
-		switch value := b[at+4 : at+length]; {
-		case kind == unixDiagName:
-			s.name = string(value)
-		case kind == unixDiagPeer && len(value) >= 4:
-			s.peer = uint64(ne.Uint32(value))
-		case kind == unixDiagIcons:
-			for ; len(value) >= 4; value = value[4:] {
-				s.waiting = append(s.waiting, uint64(ne.Uint32(value)))
-			}
-		}
-		at += (length + 3) &^ 3
-	}
-	return s
 }

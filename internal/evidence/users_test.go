@@ -51,8 +51,6 @@ func servesRole() {
 	testkit.Await()
 }
 
-func anybody(int) bool { return true }
-
 // What listens has a user when a process outside is connected, also over IPv4 to an IPv6 socket, and before it was accepted.
 func TestUsers(t *testing.T) {
 	for _, c := range []struct {
@@ -76,31 +74,28 @@ func TestUsers(t *testing.T) {
 				at = "127.0.0.1:" + port
 			}
 			listeners := []int{serves.PID}
-			users := func(inside []int, counts func(int) bool) map[int]int {
+			users := func(inside []int) map[int]int {
 				t.Helper()
-				users, err := Users(listeners, inside, counts)
+				users, err := Users(listeners, inside)
 				if err != nil {
 					t.Fatal(err)
 				}
 				return users
 			}
-			if found := users(listeners, anybody); len(found) > 0 {
+			if found := users(listeners); len(found) > 0 {
 				t.Errorf("nobody is connected: %v", found)
 			}
 			uses := testkit.Start(t, "uses", 1, nil, "USERS_NETWORK="+c.network, "USERS_ADDRESS="+at)
-			testkit.Until(t, "a user", func() bool { return maps.Equal(users(listeners, anybody), map[int]int{serves.PID: uses.PID}) })
-			if found := users(slices.Concat(listeners, []int{uses.PID}), anybody); len(found) > 0 {
+			testkit.Until(t, "a user", func() bool { return maps.Equal(users(listeners), map[int]int{serves.PID: uses.PID}) })
+			if found := users(slices.Concat(listeners, []int{uses.PID})); len(found) > 0 {
 				t.Errorf("a connection of its own session: %v", found)
 			}
-			if found := users(listeners, func(pid int) bool { return pid != uses.PID }); len(found) > 0 {
-				t.Errorf("one that does not count: %v", found)
-			}
-			if found, err := Users([]int{uses.PID}, []int{uses.PID}, anybody); err != nil || len(found) > 0 {
+			if found, err := Users([]int{uses.PID}, []int{uses.PID}); err != nil || len(found) > 0 {
 				t.Errorf("what only asks others is used: %v, %v", found, err)
 			}
 			uses.Stdin.Close()
 			uses.Dead()
-			testkit.Until(t, "no user", func() bool { return len(users(listeners, anybody)) == 0 })
+			testkit.Until(t, "no user", func() bool { return len(users(listeners)) == 0 })
 		})
 	}
 }
@@ -131,7 +126,7 @@ func TestUsersForgedName(t *testing.T) {
 	if err := unix.Bind(forger, &unix.SockaddrUnix{Name: fmt.Sprintf("@%d\n0: 0 0 0 1 %s %d %s\n", os.Getpid(), unixConnected, st.Ino, socket[:20])}); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := Users([]int{os.Getpid()}, []int{os.Getpid()}, anybody); err != nil || len(found) > 0 {
+	if found, err := Users([]int{os.Getpid()}, []int{os.Getpid()}); err != nil || len(found) > 0 {
 		t.Errorf("%v, %v", found, err)
 	}
 }
@@ -139,18 +134,28 @@ func TestUsersForgedName(t *testing.T) {
 func TestParseUnixSocket(t *testing.T) {
 	b := answer(attribute(unixDiagName, []byte("/run/x")...), attribute(unixDiagPeer, number32(99)...))
 	b[unix.SizeofNlMsghdr+2] = stateConnected
-	if got, want := parseUnixSocket(b), (unixSocket{state: stateConnected, name: "/run/x", peer: 99}); !reflect.DeepEqual(got, want) {
+	if got, want := parsed(t, b), (unixSocket{state: stateConnected, name: "/run/x", peer: 99, named: true}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := parseUnixSocket(answer(attribute(unixDiagIcons, append(number32(5), number32(6)...)...))).waiting; !slices.Equal(got, []uint64{5, 6}) {
+	if got := parsed(t, answer(attribute(unixDiagIcons, append(number32(5), number32(6)...)...))).waiting; !slices.Equal(got, []uint64{5, 6}) {
 		t.Errorf("waiting: %v", got)
 	}
 	for name, b := range map[string][]byte{
 		"nothing": answer(), "a part": answer([]byte{8, 0}), "too long": answer([]byte{255, 255, 2, 0}), "empty": answer([]byte{0, 0, 2, 0}),
 		"short peer": answer(attribute(unixDiagPeer, 1)),
 	} {
-		if got := parseUnixSocket(b); got.name != "" || got.peer != 0 {
+		if got := parsed(t, b); got.name != "" || got.peer != 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+}
+
+// parsed is what a well-formed answer about socket 7 says.
+func parsed(t *testing.T, b []byte) unixSocket {
+	t.Helper()
+	s, err := parseUnixSocket(b, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

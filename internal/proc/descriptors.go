@@ -1,10 +1,6 @@
 package proc
 
-import (
-	"os"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // CloseInherited closes all descriptors from 3 on that the next execve(2) would pass on: those that this process was given
 // and has no use for. Its own are close-on-exec. Where /proc cannot be read, nothing is closed. No other thread may open or
@@ -16,42 +12,33 @@ func CloseInherited() {
 // SealInherited keeps these descriptors from the next execve(2). Any thread may do so at any time, and again.
 func SealInherited() { eachInherited(unix.CloseOnExec) }
 
+// eachInherited visits the descriptors from 3 on that the next execve(2) passes on.
 func eachInherited(visit func(fd int)) {
-	// Descriptors are few: a small buffer keeps the stack of a waiting process from growing.
-	fds, _ := listNumbers("/proc/self/fd", make([]byte, 1<<10))
-	for _, fd := range fds {
-		if fd < 3 {
-			continue
-		}
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+	for _, fd := range Descriptors() {
+		if fd > 2 && isOpen(fd, false) {
 			visit(fd)
 		}
 	}
 }
 
+// isOpen reports whether a descriptor is open, and is or is not closed by the next execve(2).
+func isOpen(fd int, closesOnExec bool) bool {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	return err == nil && (flags&unix.FD_CLOEXEC != 0) == closesOnExec
+}
+
 // Descriptors lists the open descriptors of this process, in no order.
 func Descriptors() []int {
-	fds, _ := listNumbers("/proc/self/fd", make([]byte, 1<<10))
+	fds, _ := numericEntries("/proc/self/fd")
 	return fds
 }
 
 // OwnDescriptors lists those from 3 on that the next execve(2) closes: what this process was given is not among them.
 func OwnDescriptors() (own []int) {
 	for _, fd := range Descriptors() {
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); fd > 2 && err == nil && flags&unix.FD_CLOEXEC != 0 {
+		if fd > 2 && isOpen(fd, true) {
 			own = append(own, fd)
 		}
 	}
 	return own
-}
-
-// ProgramName is the name under which this program was started.
-func ProgramName() string {
-	name := os.Args[0]
-	for i := len(name) - 1; i >= 0; i-- {
-		if name[i] == '/' {
-			return name[i+1:]
-		}
-	}
-	return name
 }

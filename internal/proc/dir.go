@@ -70,7 +70,7 @@ func entry(name string) string {
 
 // Open opens an entry, close-on-exec. The error is the bare errno; ELOOP for a link.
 func (d *Dir) Open(name string, flags int, mode uint32) (int, error) {
-	return openAs(d.fd, entry(name), flags|unix.O_NOFOLLOW, mode)
+	return openAt(d.fd, entry(name), flags|unix.O_NOFOLLOW, mode)
 }
 
 // Look is the status of an entry; of a link, that of the link itself.
@@ -106,7 +106,7 @@ func DirsAt(dir int) (names []string, err error) {
 
 // reopen opens a directory once more, from its start. A descriptor that blocks is none for the poller.
 func reopen(dir int) (*os.File, error) {
-	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	return os.NewFile(uintptr(fd), "."), err
 }
 

@@ -20,9 +20,6 @@ func pids(dir string) ([]int, error) {
 	return all, err
 }
 
-// numericEntries lists the numeric entries of a directory.
-func numericEntries(dir string) ([]int, error) { return listNumbers(dir, make([]byte, 16<<10)) }
-
 // EachDescriptor visits the links in the descriptor table of a process until visit returns false. to is where a link leads;
 // err says that it could not be read, mostly because the file was closed meanwhile. The error is ErrGone when there is no
 // such process.
@@ -40,8 +37,8 @@ func EachDescriptor(pid int, visit func(link, to string, err error) (more bool))
 	return nil
 }
 
-// listNumbers is numericEntries with a buffer of the caller's choice.
-func listNumbers(dir string, buf []byte) ([]int, error) {
+// numericEntries lists the numeric entries of a directory.
+func numericEntries(dir string) ([]int, error) {
 	fd, err := Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
@@ -50,6 +47,7 @@ func listNumbers(dir string, buf []byte) ([]int, error) {
 	var (
 		out   []int
 		names []string
+		buf   = make([]byte, 16<<10)
 	)
 	for {
 		n, err := unix.ReadDirent(fd, buf)

@@ -7,12 +7,10 @@ import (
 )
 
 // Open opens a file or directory close-on-exec and tries again when a signal interrupts it. The error is the bare errno.
-func Open(name string, flags int) (int, error) { return openAt(unix.AT_FDCWD, name, flags) }
+func Open(name string, flags int) (int, error) { return openAt(unix.AT_FDCWD, name, flags, 0) }
 
-func openAt(dir int, name string, flags int) (int, error) { return openAs(dir, name, flags, 0) }
-
-// openAs is openAt for a file that may be made, with this mode.
-func openAs(dir int, name string, flags int, mode uint32) (int, error) {
+// openAt is Open in a directory that is open. A file that is made gets this mode.
+func openAt(dir int, name string, flags int, mode uint32) (int, error) {
 	for {
 		fd, err := unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode)
 		if err != unix.EINTR {
@@ -23,39 +21,22 @@ func openAs(dir int, name string, flags int, mode uint32) (int, error) {
 
 // Read reads a file up to its end into buf[:0], which grows as needed. A list may come in several reads, each of which
 // leaves room (seq_file, at most a page at a time). So only an empty read is the last.
-func Read(name string, buf []byte) ([]byte, error) {
-	return read(name, buf, false)
-}
+func Read(name string, buf []byte) ([]byte, error) { return read(unix.AT_FDCWD, name, buf, false) }
 
-// ReadEntry reads a file that the kernel gives whole in one read if it fits: stat, cmdline and environ of a process. The
-// first read that leaves room is the last; that saves one system call in two, which counts for ten thousand processes.
-func ReadEntry(name string, buf []byte) ([]byte, error) {
-	return read(name, buf, true)
-}
+// ReadAt is Read for a file in a directory that is open.
+func ReadAt(dir int, name string, buf []byte) ([]byte, error) { return read(dir, name, buf, false) }
 
 // firstRead is the size of the buffer if the caller brings none, in bytes; most files fit.
 const firstRead = 4096
 
-// ReadAt is Read for a file in a directory that is open.
-func ReadAt(dir int, name string, buf []byte) ([]byte, error) {
-	fd, err := openAt(dir, name, unix.O_RDONLY)
+// read reads a file. whole says that the kernel gives it in one read if it fits, as stat, cmdline and environ of a process: then
+// the first read that leaves room is the last. That saves one system call in two, which counts for ten thousand processes.
+func read(dir int, name string, buf []byte, whole bool) ([]byte, error) {
+	fd, err := openAt(dir, name, unix.O_RDONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	defer unix.Close(fd)
-	return readAll(fd, name, buf, false)
-}
-
-func read(name string, buf []byte, whole bool) ([]byte, error) {
-	fd, err := Open(name, unix.O_RDONLY)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, err)
-	}
-	defer unix.Close(fd)
-	return readAll(fd, name, buf, whole)
-}
-
-func readAll(fd int, name string, buf []byte, whole bool) ([]byte, error) {
 	if cap(buf) == 0 {
 		buf = make([]byte, 0, firstRead)
 	}
@@ -81,7 +62,7 @@ func readAll(fd int, name string, buf []byte, whole bool) ([]byte, error) {
 
 // WriteAt writes data in one call, as control files want it, to a file in a directory that is open; the error names both.
 func WriteAt(dir int, name, data string) error {
-	fd, err := openAt(dir, name, unix.O_WRONLY)
+	fd, err := openAt(dir, name, unix.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("open %s to write %q: %w", name, data, err)
 	}

@@ -29,29 +29,29 @@ func TestReadAgreesWithOS(t *testing.T) {
 	}
 	want, _ := os.ReadFile("/proc/self/environ")
 	for _, size := range []int{0, 1, len(want) - 1, len(want), len(want) + 1, 1 << 20} {
-		if got, err := ReadEntry("/proc/self/environ", make([]byte, 0, size)); err != nil || !bytes.Equal(got, want) {
+		if got, err := readEntry("/proc/self/environ", make([]byte, 0, size)); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("entry with room for %d: %d bytes of %d, %v", size, len(got), len(want), err)
 		}
 	}
 }
 
-// A list of the kernel comes a page at a time, however large the buffer is: ReadEntry would cut it, Read does not.
+// A list of the kernel comes a page at a time, however large the buffer is: such a read would cut it, Read does not.
 func TestReadGoesOnAfterAShortRead(t *testing.T) {
 	const name = "/proc/self/smaps"
 	whole, err := Read(name, make([]byte, 0, 1<<20))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cut, err := ReadEntry(name, make([]byte, 0, 1<<20))
+	cut, err := readEntry(name, make([]byte, 0, 1<<20))
 	if err != nil || len(cut) >= len(whole) {
-		t.Errorf("%d bytes in one read and %d in all, %v: is the difference between Read and ReadEntry gone?", len(cut), len(whole), err)
+		t.Errorf("%d bytes in one read and %d in all, %v: is the difference between the two gone?", len(cut), len(whole), err)
 	}
 }
 
 func TestErrorsNameTheFile(t *testing.T) {
 	name := t.TempDir() + "/none"
 	_, read := Read(name, nil)
-	_, entry := ReadEntry(name, nil)
+	_, entry := readEntry(name, nil)
 	for _, err := range []error{read, entry, WriteAt(unix.AT_FDCWD, name, "1")} {
 		if !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v; want ENOENT and %s", err, name)
@@ -78,3 +78,6 @@ func TestWriteAt(t *testing.T) {
 		t.Errorf("write to a full device: %v", err)
 	}
 }
+
+// readEntry is a read whose first short part is the last.
+func readEntry(name string, buf []byte) ([]byte, error) { return read(unix.AT_FDCWD, name, buf, true) }

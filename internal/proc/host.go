@@ -10,7 +10,7 @@ import (
 // ReadHost reads the boot id and the pid namespace of the caller. In another time namespace than the first, the kernel tells
 // other start times: its inode number is added, so that nothing from elsewhere is taken for what has ended.
 func (r *Reader) ReadHost() (Host, error) {
-	b, err := r.read("/proc/sys/kernel/random/boot_id")
+	b, err := r.read("/proc/sys/kernel/random/boot_id", false)
 	if err != nil {
 		return Host{}, fmt.Errorf("read the boot id: %w", err)
 	}

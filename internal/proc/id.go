@@ -45,8 +45,8 @@ func (g GlobalID) String() string {
 	return g.ID.String() + ":" + g.Boot + ":" + strconv.FormatUint(g.PIDNS, 10)
 }
 
-// ParseID reads the form that ID.String writes.
-func ParseID(s string) (ID, error) {
+// parseID reads the form that ID.String writes.
+func parseID(s string) (ID, error) {
 	p, t, ok := strings.Cut(s, ":")
 	pid, err := strconv.Atoi(p)
 	if !ok || err != nil || pid <= 0 {
@@ -65,7 +65,7 @@ func ParseGlobalID(s string) (GlobalID, error) {
 	if len(part) != 4 {
 		return GlobalID{}, fmt.Errorf("parse process identity %.80q: want pid:start:boot:pidns", s)
 	}
-	id, err := ParseID(part[0] + ":" + part[1])
+	id, err := parseID(part[0] + ":" + part[1])
 	if err != nil {
 		return GlobalID{}, err
 	}

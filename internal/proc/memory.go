@@ -19,12 +19,8 @@ import (
 // ErrKeptWaiting says that the memory of a process could not be read in time: the process keeps its readers waiting.
 var ErrKeptWaiting = errors.New("the process keeps its readers waiting")
 
-const (
-	// memoryWindow is how much of an environment is in memory at a time. Only the beginning of a longer variable is seen.
-	memoryWindow = 64 << 10
-	// firstArgs is the size of the first buffer. Most command lines fit in it.
-	firstArgs = 4 << 10
-)
+// memoryWindow bounds what one read reads.
+const memoryWindow = 64 << 10
 
 // readMemory reads once, from an offset on.
 func (r *Reader) readMemory(s Stat, file string, offset int, buf []byte) (n int, err error) {
@@ -128,103 +124,73 @@ func readAt(name string, offset int, buf []byte) (int, error) {
 	}
 }
 
-// eachEnv visits the assignments in the environment that a process was started with.
-func (r *Reader) eachEnv(s Stat, visit func(entry []byte)) error {
-	if cap(r.buf) < memoryWindow {
-		r.buf = make([]byte, 0, memoryWindow)
+// memory reads cmdline or environ, at most so many bytes of it.
+func (r *Reader) memory(s Stat, file string, limit int) ([]byte, error) {
+	if cap(r.buf) < firstRead {
+		r.buf = make([]byte, 0, firstRead)
 	}
-	window := r.buf[:memoryWindow]
-	held := 0 // bytes of an entry that is not complete yet
-	for total := 0; total < maxEnviron; {
-		n, err := r.readMemory(s, "environ", total, window[held:])
+	b := r.buf[:0]
+	for len(b) < limit {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+			r.buf = b
+		}
+		room := b[len(b):min(limit, cap(b), len(b)+memoryWindow)]
+		n, err := r.readMemory(s, file, len(b), room)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		room := len(window) - held
-		total += n
-		held = len(eachEntry(window[:held+n], visit))
-		// A read that leaves room is the last one (ReadEntry).
-		if n < room {
-			if held > 0 {
-				visit(window[:held])
-			}
-			return nil
-		}
-	}
-	return fmt.Errorf("an environment of more than %d bytes", maxEnviron)
-}
-
-// eachEntry visits the complete entries. It moves an incomplete last one to the front and returns it. An entry that
-// fills memoryWindow is visited as far as it was read. The remainder is taken for another entry, which begins with no
-// name of ours.
-func eachEntry(buf []byte, visit func(entry []byte)) (rest []byte) {
-	left := buf
-	for {
-		entry, after, complete := bytes.Cut(left, []byte{0})
-		if !complete {
+		b = b[:len(b)+n]
+		if n < len(room) { // the last one, see read
 			break
 		}
+	}
+	return b, nil
+}
+
+// environ visits the assignments in the environment that a process was started with.
+func (r *Reader) environ(s Stat, visit func(entry []byte)) error {
+	b, err := r.memory(s, "environ", maxEnviron)
+	if err == nil && len(b) == maxEnviron {
+		err = fmt.Errorf("an environment of more than %d bytes", maxEnviron)
+	}
+	if err != nil {
+		return err
+	}
+	for entry := range bytes.SplitSeq(bytes.TrimSuffix(b, []byte{0}), []byte{0}) {
 		visit(entry)
-		left = after
 	}
-	if len(left) == memoryWindow {
-		visit(left)
-		// One byte stays, which begins no name, so that what follows is no beginning of a variable.
-		left = left[len(left)-1:]
-		left[0] = '='
-	}
-	return buf[:copy(buf, left)]
+	return nil
 }
 
 // HasEnv reports whether the environment that the process was started with holds the assignment "NAME=value". A process
 // may have overwritten it since; then the answer is false, and so it is with any error.
 func (r *Reader) HasEnv(s Stat, assignment string) (has bool, err error) {
-	err = r.eachEnv(s, func(entry []byte) { has = has || string(entry) == assignment })
-	return has && err == nil, err
+	err = r.environ(s, func(entry []byte) { has = has || string(entry) == assignment })
+	return has, err
 }
 
 // Env reads the named variables of the environment that a process was started with. A variable that is not set is "".
 func (r *Reader) Env(s Stat, names ...string) ([]string, error) {
 	values := make([]string, len(names))
-	err := r.eachEnv(s, func(entry []byte) { pick(entry, names, values) })
+	err := r.environ(s, func(entry []byte) {
+		for i, n := range names {
+			if len(entry) > len(n) && entry[len(n)] == '=' && string(entry[:len(n)]) == n {
+				values[i] = string(entry[len(n)+1:])
+			}
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
 	return values, nil
 }
 
-// pick notes the value of an assignment to one of the names.
-func pick(entry []byte, names, values []string) {
-	for i, n := range names {
-		if len(entry) > len(n) && entry[len(n)] == '=' && string(entry[:len(n)]) == n {
-			values[i] = string(entry[len(n)+1:])
-		}
-	}
-}
-
 // Args reads the first 64 KiB of a process's command line; nil when there is none (kernel threads, zombies).
 func (r *Reader) Args(s Stat) ([]string, error) {
-	if cap(r.buf) < firstArgs {
-		r.buf = make([]byte, 0, firstArgs)
-	}
-	b := r.buf[:0]
-	for len(b) < maxArgs {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-			r.buf = b
-		}
-		room := b[len(b):min(maxArgs, cap(b))]
-		n, err := r.readMemory(s, "cmdline", len(b), room)
-		if err != nil {
-			return nil, err
-		}
-		b = b[:len(b)+n]
-		if n < len(room) {
-			break
-		}
-	}
-	if len(b) == 0 {
-		return nil, nil
+	b, err := r.memory(s, "cmdline", maxArgs)
+	if err != nil || len(b) == 0 {
+		return nil, err
 	}
 	return words(b), nil
 }

@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"os"
+	"path"
 
 	"mcp-tether/internal/waiting"
 )
@@ -20,8 +21,8 @@ type Owner struct {
 	Comm string
 }
 
-// Watch opens a pidfd of a process. The error is ErrGone: it has ended.
-func (r *Reader) Watch(pid int) (Owner, error) {
+// watch opens a pidfd of a process. The error is ErrGone: it has ended.
+func (r *Reader) watch(pid int) (Owner, error) {
 	o := Owner{ID: ID{PID: pid}, FD: -1}
 	fd, err := OpenPidfd(pid)
 	if err == nil {
@@ -45,13 +46,13 @@ func Spawned() (pid, parent int) {
 	return os.Getpid(), os.Getppid()
 }
 
-// WatchParent watches the parent of what the gateway has started. The parent may end while that begins: the error is ErrGone. A
+// watchParent watches the parent of what the gateway has started. The parent may end while that begins: the error is ErrGone. A
 // parent outside of the pid namespace (pid 0) has no pidfd, and its end changes nothing.
-func (r *Reader) WatchParent() (Owner, error) {
+func (r *Reader) watchParent() (Owner, error) {
 	child, pid := Spawned()
 	o, err := Owner{FD: -1}, error(nil)
 	if pid > 0 {
-		o, err = r.Watch(pid)
+		o, err = r.watch(pid)
 	}
 	o.Child = child
 	if err == nil && pid > 0 && r.parentOf(child) != pid {
@@ -74,11 +75,11 @@ func (r *Reader) parentOf(child int) int {
 // WatchGateway watches the gateway behind a parent that is a launcher (Gateway). Where there is none behind it, behind is false.
 // The error is ErrGone: the gateway has ended.
 func (r *Reader) WatchGateway(parent int) (o Owner, behind bool, err error) {
-	g := Gateway(parent, ProgramName(), r.Stat, r.Args)
+	g := Gateway(parent, path.Base(os.Args[0]), r.Stat, r.Args)
 	if g.PID == 0 || g.PID == parent {
 		return Owner{FD: -1}, false, nil
 	}
-	o, err = r.Watch(g.PID)
+	o, err = r.watch(g.PID)
 	if err == nil && o.Start != 0 && o.ID != g.ID {
 		err = ErrGone
 	}
@@ -88,7 +89,7 @@ func (r *Reader) WatchGateway(parent int) (o Owner, behind bool, err error) {
 // WatchOwners watches the parent of the caller and, if that is a launcher, the gateway behind it. The error is ErrGone if one
 // has ended. The parent is always returned.
 func (r *Reader) WatchOwners() (owners []Owner, err error) {
-	parent, err := r.WatchParent()
+	parent, err := r.watchParent()
 	owners = append(owners, parent)
 	if err != nil {
 		return owners, err

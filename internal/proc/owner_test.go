@@ -38,7 +38,7 @@ func TestWatchGateway(t *testing.T) {
 func TestOwnerEnds(t *testing.T) {
 	var r Reader
 	k := testkit.Start(t, "rest", 1, nil)
-	byFD, err := r.Watch(k.PID)
+	byFD, err := r.watch(k.PID)
 	if err != nil || byFD.FD < 0 || byFD.PID != k.PID || byFD.Start == 0 {
 		t.Fatalf("%+v, %v", byFD, err)
 	}
@@ -57,7 +57,7 @@ func TestOwnerEnds(t *testing.T) {
 	if !r.Ended(byFD) || !r.Ended(byEntry) {
 		t.Error("not ended when it was waited for")
 	}
-	if _, err := r.Watch(k.PID); !errors.Is(err, ErrGone) {
+	if _, err := r.watch(k.PID); !errors.Is(err, ErrGone) {
 		t.Errorf("watched after its end: %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestOwnerOfChildEnds(t *testing.T) {
 
 func TestWatchParent(t *testing.T) {
 	var r Reader
-	o, err := r.WatchParent()
+	o, err := r.watchParent()
 	if err != nil || o.PID != os.Getppid() || o.FD < 0 || r.Ended(o) {
 		t.Fatalf("%+v, %v", o, err)
 	}

@@ -40,7 +40,7 @@ func reuse() {
 	for range reuseRounds {
 		for what, signal := range map[string]func(ID) error{
 			"pidfd":    func(id ID) error { return r.Signal(id, syscall.SIGKILL) },
-			"no pidfd": func(id ID) error { return r.signalByPID(id.PID, is(id), []syscall.Signal{syscall.SIGKILL}) },
+			"no pidfd": func(id ID) error { return r.signalByPID(id, []syscall.Signal{syscall.SIGKILL}) },
 		} {
 			if err := reuseOnce(&r, signal); err != nil {
 				testkit.Fail(what + ": " + err.Error())

@@ -55,7 +55,7 @@ func TestSignalSparesAnotherStartTime(t *testing.T) {
 		if err := r.Signal(ID{k.PID, start}, syscall.SIGKILL); !errors.Is(err, ErrGone) {
 			t.Errorf("start %d for %d: %v, want ErrGone", start, s.Start, err)
 		}
-		if err := r.signalByPID(k.PID, is(ID{k.PID, start}), []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, ErrGone) {
+		if err := r.signalByPID(ID{k.PID, start}, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, ErrGone) {
 			t.Errorf("without pidfd: %v, want ErrGone", err)
 		}
 	}
@@ -72,23 +72,24 @@ func TestSignalSparesProcessOfThread(t *testing.T) {
 		return err == nil && len(tids) > 0
 	})
 	var r Reader
-	judge := func(s Stat) error {
-		if s.PID != k.PID {
-			t.Errorf("judged as a process: %+v", s)
-			return ErrGone
-		}
-		return nil
-	}
 	for _, tid := range tids {
-		if err := r.signalIf(tid, judge, syscall.SIGKILL); err == nil {
+		s, err := r.Stat(tid) // /proc shows a thread like a process
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Signal(s.ID, syscall.SIGKILL); err == nil {
 			t.Errorf("thread %d was signalled", tid)
 		}
-		if err := r.signalByPID(tid, judge, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, ErrGone) {
+		if err := r.signalByPID(s.ID, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, ErrGone) {
 			t.Errorf("thread %d without pidfd: %v, want ErrGone", tid, err)
 		}
 	}
 	answers(t, k)
-	if err := r.signalByPID(k.PID, judge, []syscall.Signal{syscall.SIGKILL}); err != nil {
+	s, err := r.Stat(k.PID)
+	if err == nil {
+		err = r.signalByPID(s.ID, []syscall.Signal{syscall.SIGKILL})
+	}
+	if err != nil {
 		t.Errorf("its process: %v", err)
 	}
 	k.Dead()
@@ -101,7 +102,7 @@ func TestSignalWithoutPidfdReachesHeadless(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := new(Reader).signalByPID(k.PID, is(s.ID), []syscall.Signal{syscall.SIGKILL}); err != nil {
+	if err := new(Reader).signalByPID(s.ID, []syscall.Signal{syscall.SIGKILL}); err != nil {
 		t.Error(err)
 	}
 	k.Dead()
@@ -174,7 +175,7 @@ func signalRoot() {
 	if err := r.Signal(s.ID, syscall.SIGKILL); !errors.Is(err, unix.EPERM) || errors.Is(err, ErrGone) {
 		testkit.Fail("signal to a process of root: " + err.Error())
 	}
-	if err := r.signalByPID(s.ID.PID, is(s.ID), []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, unix.EPERM) {
+	if err := r.signalByPID(s.ID, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, unix.EPERM) {
 		testkit.Fail("without pidfd: " + err.Error())
 	}
 }

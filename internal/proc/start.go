@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -52,24 +51,6 @@ func (c *Child) start() (int, error) {
 		}
 	}
 	return syscall.ForkExec(c.Path, c.Argv, &syscall.ProcAttr{Env: c.Env, Files: files, Sys: &attr})
-}
-
-// EndWithin waits for a child up to the limit, and kills it then. It reports whether the child has ended by itself, with 0.
-func EndWithin(pid int, limit time.Duration) bool {
-	if fd, err := OpenPidfd(pid); err == nil {
-		for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
-			if Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, time.Until(deadline)) > 0 {
-				break
-			}
-		}
-		_ = unix.Close(fd)
-	}
-	ended, err := HasExited(pid)
-	if err == nil && !ended {
-		_ = SignalChild(pid, unix.SIGKILL)
-	}
-	ws, err := Wait(pid)
-	return err == nil && ws == 0
 }
 
 // LookPath finds the file that execvp(3) would execute. The error is ENOENT when there is none, EACCES when what was

@@ -118,17 +118,9 @@ type Reader struct {
 	waiting map[ID]bool
 }
 
-func (r *Reader) read(name string) ([]byte, error) {
-	b, err := Read(name, r.buf)
-	if err == nil {
-		r.buf = b
-	}
-	return b, err
-}
-
-// readEntry reads stat, cmdline or environ of a process.
-func (r *Reader) readEntry(name string) ([]byte, error) {
-	b, err := ReadEntry(name, r.buf)
+// read reads a file into the reader's buffer; whole as for read.
+func (r *Reader) read(name string, whole bool) ([]byte, error) {
+	b, err := read(unix.AT_FDCWD, name, r.buf, whole)
 	if err == nil {
 		r.buf = b
 	}
@@ -137,7 +129,7 @@ func (r *Reader) readEntry(name string) ([]byte, error) {
 
 // Stat reads /proc/PID/stat. The error is ErrGone when there is no such process; any other error means unknown.
 func (r *Reader) Stat(pid int) (Stat, error) {
-	b, err := r.readEntry(Path(pid, "stat"))
+	b, err := r.read(Path(pid, "stat"), true)
 	if err != nil {
 		return Stat{}, vanished(err)
 	}
@@ -158,12 +150,6 @@ func (r *Reader) threadsEnded(pid int) bool {
 	return ended && err == nil
 }
 
-// Resting reports whether no thread of a process is running or waiting for a processor or a disk (R and D in
-// proc_pid_stat(5)). It is a look at one moment, and a process that waits for another one rests.
-func (r *Reader) Resting(pid int) (bool, error) {
-	return r.eachThread(pid, func(state byte) bool { return state != 'R' && state != 'D' })
-}
-
 // eachThread reports whether every thread of a process is in such a state.
 func (r *Reader) eachThread(pid int, such func(state byte) bool) (bool, error) {
 	tids, err := pids(Path(pid, "task"))
@@ -171,7 +157,7 @@ func (r *Reader) eachThread(pid int, such func(state byte) bool) (bool, error) {
 		return false, vanished(err)
 	}
 	for _, tid := range tids {
-		b, err := r.read(Path(pid, "task/"+strconv.Itoa(tid)+"/stat"))
+		b, err := r.read(Path(pid, "task/"+strconv.Itoa(tid)+"/stat"), false)
 		if errors.Is(vanished(err), ErrGone) {
 			continue
 		}

@@ -99,7 +99,7 @@ func (r *Reader) children(pid, threads int) ([]int, error) {
 		last error
 	)
 	for _, tid := range tids {
-		b, err := r.read(Path(pid, "task/"+strconv.Itoa(tid)+"/children"))
+		b, err := r.read(Path(pid, "task/"+strconv.Itoa(tid)+"/children"), false)
 		if Starved(err) {
 			return out, err
 		}

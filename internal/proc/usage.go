@@ -9,7 +9,7 @@ import (
 // Usage is what a process uses: its resident memory in bytes, the processor time of its life in clock ticks, and that of all
 // descendants that have ended and were waited for (proc_pid_stat(5)). All are coarse, and 0 where they cannot be read.
 func (r *Reader) Usage(pid int) (memory, ticks, waited uint64) {
-	line, err := r.readEntry(Path(pid, "stat"))
+	line, err := r.read(Path(pid, "stat"), true)
 	if err != nil {
 		return 0, 0, 0
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -143,18 +142,11 @@ func (p *Past) Draft() (line []byte, directory int, err error) {
 
 // inTime does something in a home directory, for proc.HistoryTime at the longest.
 func inTime(do func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	// A timer of package time would start the runtime's poller, which ends a process that can open nothing any more.
-	for deadline := time.Now().Add(proc.HistoryTime); time.Now().Before(deadline); proc.Sleep(time.Millisecond) {
-		runtime.Gosched()
-		select {
-		case err := <-done:
-			return err
-		default:
-		}
+	var err error
+	if !proc.InTime(proc.HistoryTime, func() { err = do() }) {
+		return errHung
 	}
-	return errHung
+	return err
 }
 
 // appendPast appends a line by one write.

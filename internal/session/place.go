@@ -143,8 +143,8 @@ func (d *Directory) removeDeadPlaces() error {
 	return errors.Join(errs...)
 }
 
-// HasDeadPlaces reports whether removeDeadPlaces would find anything.
-func (d *Directory) HasDeadPlaces() bool {
+// hasDeadPlaces reports whether removeDeadPlaces would find anything.
+func (d *Directory) hasDeadPlaces() bool {
 	keys, _ := d.oldPlaces()
 	return slices.ContainsFunc(keys, func(key string) bool {
 		held, err := d.held(file(key, lockSuffix))

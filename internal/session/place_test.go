@@ -80,7 +80,7 @@ func TestDeadPlaces(t *testing.T) {
 	}
 	locks["dead"].Release()
 	locks["young"].Release()
-	if d.HasDeadPlaces() {
+	if d.hasDeadPlaces() {
 		t.Error("young places are taken for dead")
 	}
 	old := time.Now().Add(-time.Hour)
@@ -89,14 +89,14 @@ func TestDeadPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !d.HasDeadPlaces() {
+	if !d.hasDeadPlaces() {
 		t.Error("a dead place is not seen")
 	}
 	if err := d.removeDeadPlaces(); err != nil {
 		t.Fatal(err)
 	}
 	left, _ := filepath.Glob(dir + "/share-*.sock")
-	if len(left) != 2 || d.HasDeadPlaces() {
+	if len(left) != 2 || d.hasDeadPlaces() {
 		t.Errorf("left: %q", left)
 	}
 }

@@ -1,6 +1,9 @@
 package session
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // redactedWord stands in the record for what looked like a secret.
 const redactedWord = "[redacted]"
@@ -107,13 +110,7 @@ func redactUser(w string) string {
 }
 
 func namesSecret(name string) bool {
-	name = strings.ToLower(name)
-	for _, w := range secretWords {
-		if strings.Contains(name, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(secretWords[:], func(w string) bool { return contains(name, w) })
 }
 
 // looksRandom finds words such as API keys: 20 or more letters, digits, '_' and '-' without a break, with digits

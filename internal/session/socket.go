@@ -96,12 +96,11 @@ func atSocket(socket, id string, do func(*Directory) error) error {
 	if named, ok := SocketID(socket); !ok || named != id {
 		return nil
 	}
-	dirs, _ := own([]string{path.Dir(socket)}, unix.Getuid())
-	defer CloseAll(dirs)
-	for _, d := range dirs {
+	if d, err := openOwn(path.Dir(socket), unix.Getuid()); err == nil {
+		defer d.Close()
 		return do(d)
 	}
-	return nil
+	return nil // It is another user's, or gone.
 }
 
 // unlinkSocket removes what has the name of the session's socket and is one, or a link that was left in its place.

@@ -33,7 +33,7 @@ func (d *Directory) TakeSweep() (*Lease, error) {
 // HasDead reports whether there is anything that a sweep might end: a session whose supervisor is dead, or a host's place.
 func (d *Directory) HasDead() bool {
 	ids, _ := d.IDs()
-	return d.HasDeadPlaces() || slices.ContainsFunc(ids, func(id string) bool {
+	return d.hasDeadPlaces() || slices.ContainsFunc(ids, func(id string) bool {
 		held, err := d.Held(id)
 		return err == nil && !held
 	})

@@ -51,8 +51,6 @@ type Batch struct {
 	killer Killer
 	marks  map[proc.ID]string
 	kept   map[proc.ID]bool
-	// within says that the caller has the mark of a group, or is in its leaf, and so is what it starts.
-	within bool
 }
 
 // roundPause is the time between two looks at the process table.
@@ -90,20 +88,7 @@ func (b *Batch) start() {
 		for _, id := range gr.Spared {
 			b.kept[id] = true
 		}
-		b.within = b.within || gr.holdsCaller()
 	}
-}
-
-// holdsCaller reports whether the caller has the mark of a group, or is in its leaf, or may be.
-func (gr *Group) holdsCaller() bool {
-	if gr.Session != "" && os.Getenv(gr.Mark) == gr.Session {
-		return true
-	}
-	if gr.Leaf == nil {
-		return false
-	}
-	inside, err := gr.Leaf.Holds(os.Getpid())
-	return inside || err != nil
 }
 
 // How many looks in a row must find no member. One proves nothing about a tree that forks: the processes that were there have
@@ -142,7 +127,7 @@ func (b *Batch) members() (end, kept []proc.Stat, err error) {
 // that could not be inspected, as nobody knows what is to be kept.
 func (b *Batch) judge(all []proc.Stat) (end, kept []proc.Stat, err error) {
 	t, born := proc.NewTable(all), b.born(all)
-	except := b.untouched(t)
+	except := untouched(t)
 	reached := make([][]proc.Stat, len(b.Groups))
 	for i, gr := range b.Groups {
 		reached[i] = t.Below(gr.roots(t, born), except)
@@ -189,17 +174,11 @@ func (b *Batch) belowKept(t proc.Table) map[int]bool {
 	return spared
 }
 
-// untouched are the caller and its ancestors, which are never members, and if it is within a group also what it has started, to ask
-// engines with.
-func (b *Batch) untouched(t proc.Table) map[int]bool {
+// untouched are the caller and its ancestors, which are never members. A pass may be called from a shell that outlived its session.
+func untouched(t proc.Table) map[int]bool {
 	pids := map[int]bool{}
 	for s, ok := t.Get(os.Getpid()); ok && !pids[s.PID]; s, ok = t.Parent(s) {
 		pids[s.PID] = true
-	}
-	if b.within {
-		for _, s := range t.Below([]int{os.Getpid()}, nil) {
-			pids[s.PID] = true
-		}
 	}
 	return pids
 }
@@ -272,8 +251,7 @@ func (gr *Group) roots(t proc.Table, born map[string][]int) []int {
 		gr.inLeaf = append(gr.inLeaf, pid)
 		// The table is older. What it knows by this pid, and below it, may be another process.
 		if !t.Has(now.ID) {
-			// A newborn may be a command of the caller, if that is in the leaf. The next look tells.
-			if !gr.Leaf.Has(pid) || gr.batch.within {
+			if !gr.Leaf.Has(pid) {
 				continue
 			}
 			t.Put(now)

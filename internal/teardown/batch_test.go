@@ -439,42 +439,9 @@ func sweepOwnLeaf(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer leaf.Close()
-	k := start(t, "rest", 1) // a command of the caller is in the leaf as well
 	b := Batch{Groups: []*Group{{Leaf: leaf, UID: -1}}}
 	_ = b.End(Grace{Term: 10 * time.Millisecond, Kill: 10 * time.Millisecond})
-	if !k.Alive() {
-		t.Fatal("a command of the caller was ended")
-	}
 	fmt.Fprintln(os.Stdout, "swept")
-}
-
-// A pass may be called from a shell with the mark of the session that it ends. A command that it starts to ask an engine has
-// the mark too, and is no member, nor is what that starts.
-func TestBatchSparesCommandsOfTheCaller(t *testing.T) {
-	const mark, session = "MCP_TETHER_TEST_SESSION", "one"
-	t.Setenv(mark, session)
-	gr := &Group{UID: os.Getuid(), Mark: mark, Session: session}
-	b := startBatch(t, gr)
-	before := start(t, "nest", 2, mark+"="+session)
-	all, err := b.reader.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, _, err := b.members(); len(got) > 0 || err != nil || len(b.born(all)[session]) == 0 {
-		t.Errorf("members %v of %v, %v", pids(got), b.born(all), err)
-	}
-	since := start(t, "nest", 2, mark+"="+session)
-	end(t, gr)
-	for _, k := range []*testkit.Kin{before, since} {
-		if !k.Alive() {
-			t.Errorf("%v: ended", k.PIDs)
-		}
-	}
-	// What is not below the caller is a member.
-	b.within = false
-	if got, _, err := b.members(); err != nil || !slices.Contains(pids(got), before.PID) {
-		t.Errorf("members %v, without %d, %v", pids(got), before.PID, err)
-	}
 }
 
 // startBatch is a batch that has not looked yet.

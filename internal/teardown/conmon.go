@@ -14,10 +14,10 @@ import (
 // container's first process. When that has ended, conmon runs `podman container cleanup`, which unmounts, and removes the
 // container with --rm. A conmon that is killed with its container leaves it as "Up", and its name taken.
 //
-// The names are a program's own word. They buy it no more than MaxCleanup.
+// The names are a program's own word. They buy it no more than maxCleanup.
 
-// MaxCleanup bounds how long conmon may clean up before it is killed too.
-const MaxCleanup = 2 * time.Second
+// maxCleanup bounds how long conmon may clean up before it is killed too.
+const maxCleanup = 2 * time.Second
 
 // cleaners are the members that clean up after a container: conmon, its podman, and what that has started.
 func cleaners(members []proc.Stat) (cleans map[int]bool, t proc.Table) {
@@ -79,7 +79,7 @@ func (k *Killer) others(members []proc.Stat) (others []proc.Stat, waits bool) {
 		return nil, false
 	}
 	if k.cleanUntil.IsZero() {
-		k.cleanUntil = time.Now().Add(min(k.Cleanup, MaxCleanup))
+		k.cleanUntil = time.Now().Add(min(k.Cleanup, maxCleanup))
 	}
 	if !time.Now().Before(k.cleanUntil) {
 		return nil, false

@@ -18,7 +18,7 @@ type Killer struct {
 	Members func() (end, kept []proc.Stat, err error)
 	// Leaves are the cgroups that the kernel may kill as a whole: the last look has found nothing to keep there.
 	Leaves func() []*cgroup.Leaf
-	// Cleanup is how long conmon may clean up after its container, once the others are killed; at most MaxCleanup.
+	// Cleanup is how long conmon may clean up after its container, once the others are killed; at most maxCleanup.
 	Cleanup time.Duration
 
 	reader proc.Reader

@@ -166,7 +166,7 @@ func (m *Membership) ask(found, listeners []proc.Stat) {
 	for i, p := range listeners {
 		pids[i] = p.PID
 	}
-	users, err := evidence.Users(pids, inside, isOurs)
+	users, err := evidence.Users(pids, inside)
 	m.note(err)
 	for _, p := range listeners {
 		if by := users[p.PID]; by > 0 {

@@ -17,19 +17,7 @@ const (
 
 // String names the state for the log.
 func (s State) String() string {
-	switch s {
-	case Running:
-		return "running"
-	case Draining:
-		return "draining"
-	case Ending:
-		return "ending"
-	case Killing:
-		return "killing"
-	case Done:
-		return "done"
-	}
-	return "unknown"
+	return [states]string{"running", "draining", "ending", "killing", "done"}[s]
 }
 
 // Event is what the supervisor has seen.

@@ -454,7 +454,7 @@ func (s *sandbox) litter() []string {
 	var out []string
 	files, _ := os.ReadDir(recordDir)
 	for _, f := range files {
-		// The secret stays. What a killed host leaves is removed once it is old (session.HasDeadPlaces). The
+		// The secret stays. What a killed host leaves is removed once it is old (session.removeDeadPlaces). The
 		// locks by which one pass and one sweep run at a time stay.
 		if f.Name() != "reap.lock" && f.Name() != "sweep.lock" && !strings.HasPrefix(f.Name(), "share") {
 			out = append(out, "file "+f.Name())
