@@ -378,61 +378,6 @@ func writtenPrograms(file *ast.File) (out []ast.Node) {
 	return out
 }
 
-// A random choice that made a test fail can be made again: every seed is told, and is read from the environment.
-func TestTestsTellTheirSeeds(t *testing.T) {
-	walk(t, func(name string) {
-		if !strings.HasSuffix(name, "_test.go") {
-			return
-		}
-		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		for _, n := range untoldSeeds(file) {
-			t.Errorf("%s: a random choice that nobody can repeat: use testkit.Seed", fset.Position(n.Pos()))
-		}
-	})
-	// The control: of these five, three cannot be repeated.
-	const mixed = "package x\nfunc f() { rand.Uint64(); rand.New(rand.NewPCG(a, 1)); r.IntN(3); uint64(time.Now().UnixNano()); rand.NewSource(now.UnixNano()) }"
-	file, err := parser.ParseFile(token.NewFileSet(), "x.go", mixed, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := untoldSeeds(file); len(got) != 3 {
-		t.Errorf("of three %d were found", len(got))
-	}
-}
-
-// anySource matches the functions of package rand that take a seed of their own.
-var anySource = regexp.MustCompile(`^rand\.(U?[Ii]nt|Float|NormFloat|ExpFloat|Perm|Shuffle|N$)`)
-
-// untoldSeeds are the calls that choose at random, or take the time as a seed.
-func untoldSeeds(file *ast.File) (out []ast.Node) {
-	fromClock := func(e ast.Expr) bool {
-		call, ok := e.(*ast.CallExpr)
-		if !ok {
-			return false
-		}
-		method, ok := call.Fun.(*ast.SelectorExpr)
-		return ok && method.Sel.Name == "UnixNano"
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		name := selector(call.Fun)
-		takes := root(call.Fun) == "uint64" || strings.HasPrefix(name, "rand.")
-		if anySource.MatchString(name) || takes && slices.ContainsFunc(call.Args, fromClock) {
-			out = append(out, call)
-		}
-		return true
-	})
-	return out
-}
-
 func TestNoInitFunctions(t *testing.T) {
 	for _, s := range product(t) {
 		for _, d := range s.file.Decls {
