@@ -145,7 +145,7 @@ func TestClients(t *testing.T) {
 		"warn  clients    Claude Code, " + home + "/.claude.json: ",
 		"warn  clients    Claude Code, " + home + "/.claude/plugins/cache/m/p/1.0/.mcp.json: 1 of 1 servers not wrapped: q\n",
 		"warn  clients    Gemini CLI, " + home + "/.gemini/extensions/ext/gemini-extension.json: 1 of 1 servers not wrapped: p\n",
-		"add them to Gemini CLI by hand, behind mcp-tether run --name NAME --\n",
+		"add them to Gemini CLI by hand: mcp-tether run --name p -- ",
 		"warn  clients    Gemini CLI, " + home + "/.gemini/settings.json: 1 of 1 servers not wrapped: d\n                 -> mcp-tether wrap " + target + "\n",
 	} {
 		if !strings.Contains(text.String(), want) {

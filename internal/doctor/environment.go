@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mcp-tether/internal/clients"
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/proc"
 )
@@ -85,7 +86,7 @@ func client(p clients.Place) []Check {
 	case p.Client.Name == "":
 		cure, title = "mcp-tether wrap "+p.Path, "this project's "+p.Path
 	case p.Bundled:
-		cure = "updates write this file anew: disable what brings the servers, and add them to " + p.Client.Title + " by hand, behind mcp-tether run --name NAME --"
+		cure = "updates write this file anew: disable what brings the servers, and add them to " + p.Client.Title + " by hand:"
 	}
 	d, err := clients.OpenDocument(p)
 	if errors.Is(err, clients.ErrLink) {
@@ -108,7 +109,9 @@ func client(p clients.Place) []Check {
 		case errors.Is(c.Err, clients.ErrListed):
 			listed = append(listed, poor(Warn, aboutClients, "ask who keeps the list (docs/wrap.md)", "%s: %s: %v", title, c.Name, c.Err))
 		case c.Bare():
-			bare = append(bare, c.Name)
+			if bare = append(bare, c.Name); p.Bundled {
+				cure += " " + display.Command(c.New) + ";"
+			}
 		}
 	}
 	servers := len(plan.Changes) - len(listed)
