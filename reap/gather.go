@@ -91,8 +91,9 @@ func (h *machine) ask(r *proc.Reader) {
 	h.Memory = func(pid int) uint64 { memory, _, _ := r.Usage(pid); return memory }
 	h.Stdin = evidence.StdinOf
 	h.Reached = evidence.Reached
+	var sockets evidence.Sockets // read once
 	h.User = func(pid int, inside []int) int {
-		users, _ := evidence.Users([]int{pid}, inside, func(by int) bool {
+		users, _ := sockets.Users([]int{pid}, inside, func(by int) bool {
 			uid, err := proc.UID(by)
 			return err == nil && uid == h.UID
 		})

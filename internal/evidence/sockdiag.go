@@ -60,11 +60,24 @@ func unixPeer(ino uint32) (uint32, error) {
 
 // unixDiag asks the kernel about a unix socket. show says what of it.
 func unixDiag(ino, show uint32) ([]byte, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	fd, err := askDiag(0, anyState, ino, show)
 	if err != nil {
-		return nil, fmt.Errorf("open a sock_diag socket: %w", err)
+		return nil, err
 	}
 	defer unix.Close(fd)
+	buf := make([]byte, 8192)
+	n, _, err := unix.Recvfrom(fd, buf, 0)
+	if err != nil {
+		return nil, fmt.Errorf("ask sock_diag for socket %d: %w", ino, err)
+	}
+	return buf[:n], nil
+}
+
+// askDiag sends a question about unix sockets. The answer can be read from fd.
+func askDiag(flags uint16, states, ino, show uint32) (fd int, err error) {
+	if fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG); err != nil {
+		return -1, fmt.Errorf("open a sock_diag socket: %w", err)
+	}
 	// The kernel answers at once; the limit is against surprises.
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
 
@@ -74,19 +87,16 @@ func unixDiag(ino, show uint32) ([]byte, error) {
 	msg := make([]byte, unix.SizeofNlMsghdr, size)
 	ne.PutUint32(msg[0:], size)
 	ne.PutUint16(msg[4:], sockDiagByFamily)
-	ne.PutUint16(msg[6:], unix.NLM_F_REQUEST)
+	ne.PutUint16(msg[6:], unix.NLM_F_REQUEST|flags)
 	msg = append(msg, unix.AF_UNIX, 0, 0, 0)
-	for _, field := range []uint32{anyState, ino, show, anyCookie, anyCookie} {
+	for _, field := range []uint32{states, ino, show, anyCookie, anyCookie} {
 		msg = ne.AppendUint32(msg, field)
 	}
-	buf, n := make([]byte, 8192), 0
-	if err = unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err == nil {
-		n, _, err = unix.Recvfrom(fd, buf, 0)
+	if err = unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("ask sock_diag: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("ask sock_diag for socket %d: %w", ino, err)
-	}
-	return buf[:n], nil
+	return fd, nil
 }
 
 // sizeofUnixDiagMsg is the fixed part of the answer: family, type, state, pad, inode, cookie.

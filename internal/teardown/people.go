@@ -166,7 +166,8 @@ func (m *Membership) ask(found, listeners []proc.Stat) {
 	for i, p := range listeners {
 		pids[i] = p.PID
 	}
-	users, err := evidence.Users(pids, inside, isOurs)
+	var sockets evidence.Sockets
+	users, err := sockets.Users(pids, inside, isOurs)
 	m.note(err)
 	for _, p := range listeners {
 		if by := users[p.PID]; by > 0 {
