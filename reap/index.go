@@ -75,14 +75,11 @@ func newIndex(h *machine, nothing bool) *index {
 	}
 	for i := range h.Procs {
 		p := &h.Procs[i]
-		of := owned{p.UID, p.Mark}
-		if teardown.HoldsOlder(p.Comm, p.Args, began[of]) {
-			x.keepTree(p, x.kept)
-		}
 		if x.keepsNothing(p.UID, p.Mark) {
 			continue
 		}
-		if p.Keep || teardown.KeptBy(patterns[of], p.Comm, p.Args) {
+		of := owned{p.UID, p.Mark}
+		if p.Keep || teardown.KeptBy(patterns[of], p.Comm, p.Args) || teardown.HoldsOlder(p.Comm, p.Args, began[of]) {
 			x.keepTree(p, x.kept)
 		}
 		x.keeping[p.Mark] = x.keeping[p.Mark] || p.Keeps
