@@ -41,15 +41,15 @@ func (at *room) wait(due int64) {
 	}
 	n := call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&at.polled)), polledFDs, limit, 0, 0, 0)
 	if n < 0 {
-		at.calm()
+		at.forgetPoll()
 	}
 }
 
-// calm forgets what the last poll said, which has failed.
+// forgetPoll forgets what the last poll said, which has failed.
 //
 //go:nosplit
 //go:norace
-func (at *room) calm() {
+func (at *room) forgetPoll() {
 	for i := range at.polled {
 		at.polled[i].revents = 0
 	}
@@ -188,11 +188,11 @@ func tell(pid int64, sig uintptr) {
 	}
 }
 
-// ask notes that the session is to end, and tells the anchor.
+// noteEnd notes that the session is to end, and tells the anchor.
 //
 //go:nosplit
 //go:norace
-func (p *Page) ask(at *room) {
+func (p *Page) noteEnd(at *room) {
 	if p.asked == 0 {
 		p.asked = at.now()
 		tell(p.anchor, uintptr(unix.SIGCHLD))
