@@ -65,8 +65,8 @@ type ending struct {
 	closing bool
 	// done says that there is nothing more to wait for, and left that the waiter goes on alone.
 	done, left bool
-	// hostWord is why a host has ended the session; "" if that needs no word.
-	hostWord string
+	// hostReason is why a host has ended the session; "" if that needs no word.
+	hostReason string
 }
 
 // Run is the front: it serves the client until the session ends, or the server is asleep and the waiter can do without a front. It
@@ -104,8 +104,8 @@ func Run(o Options) (int, error) {
 		return 0, nil
 	}
 	code := f.finish()
-	if f.hostWord != "" {
-		return code, errors.New(f.hostWord)
+	if f.hostReason != "" {
+		return code, errors.New(f.hostReason)
 	}
 	return code, nil
 }
@@ -120,7 +120,7 @@ func (f *front) beginSession() error {
 	if err := f.listen(); err != nil {
 		return err
 	}
-	f.watch.tell(&f.record)
+	f.watch.fillRecord(&f.record)
 	if f.o.Finder == nil || f.o.Lazy {
 		f.openRecord()
 	}
@@ -129,7 +129,7 @@ func (f *front) beginSession() error {
 	if err := f.prepareRelay(); err != nil {
 		return err
 	}
-	f.clock.lookAt = f.settled(now)
+	f.clock.lookAt = f.firstLook(now)
 	var err error
 	if f.changes, err = watchFor(f.o.RestartOn); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (f *front) beginSession() error {
 func (f *front) listen() error {
 	err := f.watch.open(&f.reader)
 	if err == nil {
-		f.page.SetFront(f.o.EOFGrace+pressures*f.o.EndLimit, f.watch.behind())
+		f.page.SetFront(f.o.EOFGrace+escalations*f.o.EndLimit, f.watch.gatewayFD())
 		f.page.Listening()
 	}
 	return err
@@ -149,9 +149,9 @@ func (f *front) listen() error {
 
 func (f *front) prepareRelay() error {
 	proc.StartThreads(reserveThreads)
-	f.relay.Met = f.onMet
+	f.relay.OnFirstWrite = f.onFirstWrite
 	if f.o.Lazy {
-		k := &known{command: f.o.Command, log: f.log}
+		k := &cache{command: f.o.Command, log: f.log}
 		f.relay.Cache(k.load, k.save)
 	}
 	return f.relay.Stderr(f.o.Guard && f.o.Finder == nil, f.o.KeepStderr && f.o.Finder == nil)
@@ -268,7 +268,7 @@ func (f *front) step(ev event) {
 		f.fall = ev.because()
 		f.letFall()
 	case forget:
-		f.fallen()
+		f.afterFall()
 	case wake:
 		f.wake()
 	case resume:
@@ -297,7 +297,7 @@ func (f *front) letFall() {
 	}
 }
 
-func (f *front) fallen() {
+func (f *front) afterFall() {
 	switch f.fall {
 	case nap:
 		f.sleep()
@@ -364,7 +364,7 @@ func (f *front) onServerClosed() {
 		f.clock.lostAt = time.Now().Add(lostPause)
 		return
 	}
-	f.back.pressAt = proc.Earliest(f.back.pressAt, time.Now().Add(closedPause))
+	f.back.escalateAt = proc.Earliest(f.back.escalateAt, time.Now().Add(closedPause))
 }
 
 func (f *front) onRefused(e relay.Event) {
@@ -396,7 +396,7 @@ func (f *front) finish() int {
 	}
 	ev.Str("cause", string(f.cause)).Int("exit", code).Int("sleeps", f.record.Sleeps).Int("wakes", f.record.Wakes).
 		Int("restarts", f.record.Restarts).Float64("uptime_ms", milliseconds(time.Since(f.clock.started))).Msg("session ended")
-	f.tell(code)
+	f.writeHistory(code)
 	f.continueWaiter()
 	return code
 }
@@ -437,20 +437,20 @@ func (f *front) flush() {
 	if !listens(f.cause) {
 		return
 	}
-	owed := ""
+	answer := ""
 	switch f.cause {
 	case session.CauseServer:
-		owed = f.lastWord()
+		answer = f.lostAnswer()
 	case session.CauseStdin:
 		if f.relay.Unproven() {
-			owed = "mcp-tether: the server could not be woken: " + f.mute()
+			answer = "mcp-tether: the server could not be woken: " + f.whySilent()
 		}
 	case session.CauseChanged:
-		owed = "mcp-tether: the server could not be woken: " + f.pauses.why
+		answer = "mcp-tether: the server could not be woken: " + f.pauses.why
 	case session.CauseTooLong:
-		owed = "mcp-tether: " + f.pauses.why
+		answer = "mcp-tether: " + f.pauses.why
 	}
-	if !f.relay.Flush(owed, f.cause == session.CauseTooLong, clientPatience) {
+	if !f.relay.Flush(answer, f.cause == session.CauseTooLong, clientPatience) {
 		f.log.Warn().Msg("the client did not read the last of the server's output")
 	}
 }

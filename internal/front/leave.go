@@ -48,7 +48,7 @@ func (f *front) leaveIfIdle(happened bool) {
 func (f *front) leave() {
 	s, ok := f.relay.State()
 	c := &f.clock
-	pending := proc.Earliest(c.retryAt, c.closeBy, c.attachAt, c.lostAt, f.back.pressAt)
+	pending := proc.Earliest(c.retryAt, c.closeBy, c.attachAt, c.lostAt, f.back.escalateAt)
 	if !ok || f.closing || f.back.there() || !pending.IsZero() || f.pauses != (pauses{}) || f.cause != session.NoCause {
 		return
 	}

@@ -209,7 +209,7 @@ func TestTheEndThatPollDoesNotTell(t *testing.T) {
 				}
 				defer file.Close()
 				f, _, _ := withClient(t, before)
-				f.o.OnCrash = OnCrashRestart
+				f.o.RestartOnCrash = true
 				f.relay = relay.New(relay.ReadEnd(int(file.Fd())), relay.WriteEnd(int(file.Fd())), roomy, time.Now())
 				copyOnce(f)
 				if before != asleep {

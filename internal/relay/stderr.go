@@ -97,7 +97,7 @@ func (r *Relay) flushStderr() {
 	e := &r.errs
 	e.stray(nil)
 	for limit := time.Now().Add(stderrTime); !e.Broken && (e.Waiting() > 0 || e.Queued() > 0); {
-		fds := []unix.PollFd{e.Tells()}
+		fds := []unix.PollFd{e.PollOut()}
 		switch {
 		case e.Waiting() == 0:
 			e.copy()

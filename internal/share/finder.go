@@ -178,8 +178,8 @@ func (f *Finder) Hello(in, out int) error {
 // Conn is the connection to the host, to be polled for input; -1 while there is none.
 func (f *Finder) Conn() int { return f.conn }
 
-// Hear reads what the host says. ok is false while it says nothing. After all but Here there is no connection any more.
-func (f *Finder) Hear() (v Verdict, ok bool) {
+// Receive reads what the host says. ok is false while it says nothing. After all but Here there is no connection any more.
+func (f *Finder) Receive() (v Verdict, ok bool) {
 	fds, err := receive(f.conn, &v)
 	defer closeAll(fds)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {

@@ -37,7 +37,7 @@ func TestHear(t *testing.T) {
 		"here":   {&Verdict{Next: Here}, Verdict{Next: Here}, 1, "k"},
 	} {
 		f, host := finderBefore(t)
-		if n, ok := f.Hear(); ok || f.Conn() < 0 {
+		if n, ok := f.Receive(); ok || f.Conn() < 0 {
 			t.Fatalf("%s: before a word: %+v", name, n)
 		}
 		if c.says == nil {
@@ -45,7 +45,7 @@ func TestHear(t *testing.T) {
 		} else if err := send(host, *c.says); err != nil {
 			t.Fatal(err)
 		}
-		n, ok := f.Hear()
+		n, ok := f.Receive()
 		if !ok || !reflect.DeepEqual(n, c.want) {
 			t.Errorf("%s: %+v, %t", name, n, ok)
 		}

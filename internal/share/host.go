@@ -58,21 +58,21 @@ type host struct {
 
 	mux     *mux.Mux
 	clients map[mux.Client]*client
-	last    mux.Client
+	lastID  mux.Client
 	// attached counts the clients that have said hello, most is how many there may be.
 	attached, most int
 	// longest bounds a message, in bytes, and queued is how many bytes wait for clients.
 	longest, queued int64
 
 	server server
-	// parting is what the clients are told once they have all that the server has written: it has ended. It is nil before.
-	parting *Verdict
+	// lastVerdict is what the clients are told once they have all that the server has written: it has ended. It is nil before.
+	lastVerdict *Verdict
 	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
 	throttledUntil time.Time
 	// leftAt is when the last client left that did not fall asleep: that one was idle for long enough. lingerAt is when the server
-	// has been without one for long enough. tellAt is when the list for ps is to be written, freeAt when to give back the memory
+	// has been without one for long enough. listAt is when the list for ps is to be written, freeAt when to give back the memory
 	// of long messages. Zero means never.
-	leftAt, lingerAt, tellAt, freeAt time.Time
+	leftAt, lingerAt, listAt, freeAt time.Time
 	// restartBy is when the server ends, if calls are still open then, because another one is wanted; zero where none is.
 	restartBy time.Time
 	// unlisted says that the directory of the records was removed, so no session finds the host any more.
@@ -86,8 +86,8 @@ type host struct {
 const (
 	// firstWait is how long the first client may take to come. One that takes longer starts another host.
 	firstWait = 3 * time.Second
-	// tellPause bounds how often the list for ps is written.
-	tellPause = 50 * time.Millisecond
+	// listPause bounds how often the list for ps is written.
+	listPause = 50 * time.Millisecond
 	// outputBudget is how many bytes may wait for clients, beside one message.
 	outputBudget = 64 << 20
 	// throttleTime bounds how long a client that does not read may hold up the others, each time outputBudget is exceeded.
@@ -111,7 +111,7 @@ func Serve(o Options) error {
 	proc.SetComm(hostName)
 	h := &host{o: o, longest: mcp.DefaultMax, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}}
 	h.mux = mux.New()
-	h.server.forget()
+	h.server.reset()
 	if err := h.prepare(); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (h *host) prepare() error {
 	}
 	h.most = h.room()
 	h.lingerAt = time.Now().Add(max(h.o.Linger, firstWait))
-	h.tell()
+	h.writeList()
 	return nil
 }
 
@@ -200,7 +200,7 @@ func (h *host) wait(timeout time.Duration) {
 	// What clients send does not hold the server back: it may have to be read from before it reads.
 	hears := h.throttledUntil.IsZero() && s.replies <= pauseReading
 	h.fds = [streams]unix.PollFd{
-		poll(h.signals.FD(), true), poll(h.listener, !h.ending), poll(h.gateway, !h.ending), s.Hears(hears), s.Tells(), s.errs.Hears(true), poll(h.set, true),
+		poll(h.signals.FD(), true), poll(h.listener, !h.ending), poll(h.gateway, !h.ending), s.PollIn(hears), s.PollOut(), s.errs.PollIn(true), poll(h.set, true),
 	}
 	proc.Poll(h.fds[:], timeout)
 }
@@ -217,10 +217,10 @@ func (h *host) act() {
 		h.finish(Verdict{}, false)
 	}
 	if ready(fromServer) && !h.server.Ended {
-		h.hearServer()
+		h.readServer()
 	}
 	if ready(fromErrors) {
-		h.hearErrors()
+		h.readErrors()
 	}
 	if ready(fromClients) {
 		h.onClients()
@@ -241,8 +241,8 @@ func (h *host) onClients() {
 			h.takeHello(c)
 		case conn:
 			h.leave(c)
-		case e.Fd == ofIn && h.hears(c):
-			h.hear(c)
+		case e.Fd == ofIn && h.mayRead(c):
+			h.readClient(c)
 		}
 	}
 }
@@ -264,7 +264,7 @@ func (h *host) pass(now time.Time) {
 	h.feed()
 	h.throttle(now)
 	for _, c := range h.clients {
-		h.follow(c)
+		h.updatePoll(c)
 	}
 	if large && h.freeAt.IsZero() {
 		h.freeAt = now.Add(freePause)
@@ -274,7 +274,7 @@ func (h *host) pass(now time.Time) {
 // timeout is how long a wait may take; negative for ever.
 func (h *host) timeout() time.Duration {
 	wait := time.Duration(-1)
-	if due := proc.Earliest(h.lingerAt, h.tellAt, h.freeAt, h.endBy, h.throttledUntil, h.restartBy); !due.IsZero() {
+	if due := proc.Earliest(h.lingerAt, h.listAt, h.freeAt, h.endBy, h.throttledUntil, h.restartBy); !due.IsZero() {
 		wait = max(time.Until(due), 0)
 	}
 	if h.gateway < 0 && !h.o.Gateway.Zero() {
@@ -304,8 +304,8 @@ func (h *host) onSignals() {
 }
 
 func (h *host) onTime(now time.Time) {
-	if proc.IsDue(h.tellAt, now) {
-		h.tell()
+	if proc.IsDue(h.listAt, now) {
+		h.writeList()
 	}
 	if proc.IsDue(h.freeAt, now) {
 		h.freeMemory()
@@ -330,9 +330,9 @@ func (h *host) onTime(now time.Time) {
 // giveUp ends the host although its server has not ended, or a client does not read.
 func (h *host) giveUp() {
 	h.done = true
-	if h.parting != nil {
+	if h.lastVerdict != nil {
 		for _, c := range h.clients {
-			h.detach(c, h.parting)
+			h.detach(c, h.lastVerdict)
 		}
 	}
 }
@@ -353,8 +353,8 @@ func (h *host) accept() {
 			_ = unix.Close(fd)
 			continue
 		}
-		h.last++
-		c := newClient(h.last, fd)
+		h.lastID++
+		c := newClient(h.lastID, fd)
 		h.clients[c.id] = c
 	}
 }
@@ -437,15 +437,15 @@ func (h *host) withdraw() {
 	h.ending = true
 	_ = h.place.Withdraw()
 	closeAll([]int{h.listener})
-	h.lingerAt, h.tellAt = time.Time{}, time.Time{}
+	h.lingerAt, h.listAt = time.Time{}, time.Time{}
 }
 
-// part ends a host whose server has ended. The next host of the place may begin at once. The clients that do not read get the
+// endWithServer ends a host whose server has ended. The next host of the place may begin at once. The clients that do not read get the
 // time of --eof-grace for what is queued for them.
-func (h *host) part(v Verdict) {
+func (h *host) endWithServer(v Verdict) {
 	h.withdraw()
 	h.release()
-	h.parting, h.endBy = &v, time.Now().Add(h.o.EOFGrace)
+	h.lastVerdict, h.endBy = &v, time.Now().Add(h.o.EOFGrace)
 	for _, c := range h.clients {
 		if !c.attached { // Its front has not been heard, and goes to the next host.
 			h.drop(c)
@@ -481,15 +481,15 @@ func (h *host) count(by int) {
 			h.lingerAt = time.Now()
 		}
 	}
-	if h.tellAt.IsZero() && !h.ending && !h.unlisted {
-		h.tellAt = time.Now().Add(tellPause)
+	if h.listAt.IsZero() && !h.ending && !h.unlisted {
+		h.listAt = time.Now().Add(listPause)
 	}
-	h.done = h.done || h.parting != nil && h.attached == 0
+	h.done = h.done || h.lastVerdict != nil && h.attached == 0
 }
 
-// tell writes the list of sessions for ps.
-func (h *host) tell() {
-	h.tellAt = time.Time{}
+// writeList writes the list of sessions for ps.
+func (h *host) writeList() {
+	h.listAt = time.Time{}
 	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Parts: h.parts, Sessions: []session.Attached{}}
 	for _, c := range h.clients {
 		if c.attached {

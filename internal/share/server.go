@@ -18,9 +18,9 @@ import (
 type server struct {
 	pid int // 0 while there is none
 	relay.Peer
-	// errs is what it writes to standard error, of which last is the end.
+	// errs is what it writes to standard error, of which tail is the end.
 	errs relay.Peer
-	last relay.Tail
+	tail relay.Tail
 	// ordered and turns are what is to be written to it next: what has an order, which comes first, and what each client has said,
 	// which take turns.
 	ordered []mux.Out
@@ -38,7 +38,7 @@ type turn struct {
 	lines []mux.Out
 }
 
-func (s *server) forget() {
+func (s *server) reset() {
 	s.Peer.Close()
 	s.errs.Close()
 	*s = server{Peer: s.Peer, errs: s.errs}
@@ -46,7 +46,7 @@ func (s *server) forget() {
 
 func (h *host) begin() {
 	if err := h.startServer(); err != nil {
-		h.part(Verdict{Next: Anew, Code: exitFailure, Why: fmt.Sprintf("the server cannot be started: %v", err)})
+		h.endWithServer(Verdict{Next: Anew, Code: exitFailure, Why: fmt.Sprintf("the server cannot be started: %v", err)})
 	}
 }
 
@@ -80,7 +80,7 @@ func (h *host) put(o mux.Out) {
 	if s.pid != 0 && s.Out.FD() < 0 {
 		return
 	}
-	h.weigh(o, 1)
+	h.countBytes(o, 1)
 	if o.Ordered {
 		s.ordered = append(s.ordered, o)
 		return
@@ -92,8 +92,8 @@ func (h *host) put(o mux.Out) {
 	s.turns[i].lines = append(s.turns[i].lines, o)
 }
 
-// weigh counts a line for the server that comes (1) or goes (-1).
-func (h *host) weigh(o mux.Out, by int64) {
+// countBytes counts a line for the server that comes (1) or goes (-1).
+func (h *host) countBytes(o mux.Out, by int64) {
 	size := by * int64(len(o.Line))
 	h.server.size += size
 	if o.Reply {
@@ -128,7 +128,7 @@ func (h *host) feed() {
 	for s.Flush(); s.Waiting() == 0 && s.size > 0 && !s.Broken; s.Flush() {
 		for s.Waiting() < writtenAhead && s.size > 0 {
 			o := s.next()
-			h.weigh(o, -1)
+			h.countBytes(o, -1)
 			s.Put(o.Line)
 		}
 	}
@@ -144,12 +144,12 @@ func (h *host) stopWriting() {
 	s.Out.Close()
 	s.TakeOutbox()
 	for s.size > 0 {
-		h.weigh(s.next(), -1)
+		h.countBytes(s.next(), -1)
 	}
 }
 
-// hearServer reads once from the server, and passes its whole lines on. It returns how many bytes there were.
-func (h *host) hearServer() int {
+// readServer reads once from the server, and passes its whole lines on. It returns how many bytes there were.
+func (h *host) readServer() int {
 	s := &h.server
 	n := s.Read()
 	for line := s.Line(); line != nil; line = s.Line() {
@@ -192,13 +192,13 @@ func (h *host) endServer(why string) {
 	_ = proc.SignalChild(s.pid, unix.SIGTERM)
 }
 
-// hearErrors passes on what the server writes to standard error. It returns how many bytes there were.
-func (h *host) hearErrors() int {
+// readErrors passes on what the server writes to standard error. It returns how many bytes there were.
+func (h *host) readErrors() int {
 	s := &h.server
 	n := s.errs.Read()
 	text := s.errs.TakeRest()
 	if h.o.KeepStderr {
-		s.last.Add(text)
+		s.tail.Add(text)
 	}
 	h.tellFirst(text)
 	return n
@@ -220,21 +220,21 @@ func (h *host) tellFirst(text []byte) {
 func (h *host) onServerEnd(code int) {
 	s := &h.server
 	s.pid = 0 // It is reaped, and another process may have its pid.
-	s.Drain(h.hearServer)
+	s.Drain(h.readServer)
 	h.lastLine()
-	s.errs.Drain(h.hearErrors)
+	s.errs.Drain(h.readErrors)
 	v := Verdict{Next: Anew, Code: code, Why: s.why}
-	switch said := s.last.Said(); {
+	switch said := s.tail.Said(); {
 	case v.Why != "":
 	case s.spoke:
 		v.Why = fmt.Sprintf("the server ended (exit code %d) before it answered%s", code, said)
 	default:
 		v.Why = fmt.Sprintf("the server exited with code %d before it had answered anything%s", code, said)
 	}
-	s.forget()
+	s.reset()
 	if h.ending {
 		h.done = true
 		return
 	}
-	h.part(v)
+	h.endWithServer(v)
 }

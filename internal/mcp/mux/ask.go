@@ -30,7 +30,7 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 		return
 	case msg.ID == mcp.IDNull:
 		m.server.unread = true
-		m.pass(msg)
+		m.passToClient(msg)
 		return
 	case m.Alone:
 		m.server.used = m.server.used || msg.Method != mcp.MethodPing
@@ -41,7 +41,7 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 		return
 	}
 	c, why := m.clientFor(msg)
-	if msg.Method == mcp.MethodRoots && c != nil && !m.alone(c) {
+	if msg.Method == mcp.MethodRoots && c != nil && !m.isSole(c) {
 		c, why = nil, "it may not judge the calls of all by the roots of one"
 	}
 	if c == nil {
@@ -73,7 +73,7 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 		m.forget(old)
 	}
 	m.asks[a.cid], m.asked[a.key] = a, a
-	m.toClient(c, m.reworded(a, msg, put(msg.IDSpan, a.cid), put(token, a.cid)))
+	m.toClient(c, m.reworded(a, msg, replace(msg.IDSpan, a.cid), replace(token, a.cid)))
 }
 
 // reworded is what one side says of a request of the server, in the words of the other.
@@ -107,20 +107,20 @@ func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 		}
 		return nil, unknown
 	}
-	return m.only()
+	return m.soleClient()
 }
 
-// only is the client that all is for which names none: the only one that the server has ever had. An open call is no
+// soleClient is the client that all is for which names none: the only one that the server has ever had. An open call is no
 // certainty, because background work of another one's call asks as well.
-func (m *Mux) only() (c *client, why string) {
+func (m *Mux) soleClient() (c *client, why string) {
 	if c = m.clients[m.sole]; c != nil {
 		return c, ""
 	}
 	return nil, "this request names no task, so it is not known which one it is for"
 }
 
-// alone reports whether the server has known no other client, and none is there to use it.
-func (m *Mux) alone(c *client) bool { return m.sole == c.id && len(m.order) == 1 }
+// isSole reports whether the server has known no other client, and none is there to use it.
+func (m *Mux) isSole(c *client) bool { return m.sole == c.id && len(m.order) == 1 }
 
 // clientAnswers takes a client's answer to a request of the server.
 func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
@@ -134,7 +134,7 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	if id := mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, msg.Result, "task", "taskId")); a.mayTask && id != "" {
 		m.tasks.ofClients[id] = c
 	}
-	m.toServerFrom(c, m.reworded(a, msg, put(msg.IDSpan, a.id)))
+	m.toServerFrom(c, m.reworded(a, msg, replace(msg.IDSpan, a.id)))
 	m.advance()
 }
 

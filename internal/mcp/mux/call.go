@@ -31,7 +31,7 @@ type call struct {
 	// subscription, of which agreed says what the server has agreed to report; nil until then.
 	line, kept, agreed []byte
 	// list is the list whose first page it asks for, shelf its name in the cache; "" for none.
-	list, shelf string
+	list, cacheKey string
 	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
 	own, sent, modern, mayTask bool
 }
@@ -46,8 +46,8 @@ type request struct {
 	token, version, level mcp.Span
 }
 
-// put is the edit that puts a text in the place of a value, if that is there.
-func put(value mcp.Span, with string) mcp.Edit { return mcp.Edit{Span: value, With: with} }
+// replace is the edit that puts a text in the place of a value, if that is there.
+func replace(value mcp.Span, with string) mcp.Edit { return mcp.Edit{Span: value, With: with} }
 
 // parse finds what the mux must know or change.
 func parse(msg mcp.Message) request {
@@ -67,7 +67,7 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	k := &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)}
 	switch {
 	case m.Alone:
-		m.ask(c, parse(msg), k)
+		m.dispatch(c, parse(msg), k)
 	case msg.ID == mcp.IDNull:
 		m.refuse(c, mcp.IDNull, mcp.CodeInvalid, "the id must not be null")
 	case len(c.calls) >= maxOpen:
@@ -79,12 +79,12 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > maxHeld:
 		m.refuse(c, id, mcp.CodeInternal, "too much waits for the server")
 	default:
-		m.ask(c, parse(msg), k)
+		m.dispatch(c, parse(msg), k)
 	}
 }
 
-// ask sorts a request by what must be done about it.
-func (m *Mux) ask(c *client, r request, k *call) {
+// dispatch sorts a request by what must be done about it.
+func (m *Mux) dispatch(c *client, r request, k *call) {
 	k.modern = mcp.TextOf(r.msg.Raw, r.version) != ""
 	if why := m.mixes(r, k); why != "" {
 		m.refuse(c, k.id, mcp.CodeInvalid, why)
@@ -146,7 +146,7 @@ func (m *Mux) line(r request, k *call, other mcp.Edit) []byte {
 	if m.Alone {
 		return r.msg.Line
 	}
-	return mcp.Splice(r.msg.Raw, put(r.msg.IDSpan, k.sid), put(r.token, k.sid), other)
+	return mcp.Splice(r.msg.Raw, replace(r.msg.IDSpan, k.sid), replace(r.token, k.sid), other)
 }
 
 // acceptsCalls reports whether the server takes requests now.
@@ -221,7 +221,7 @@ func (m *Mux) sendHeld() {
 			m.toServerFrom(k.client, k.take())
 		case k.method == mcp.MethodInitialize && !m.Alone && m.handshake.result != nil:
 			k.take()
-			m.met(k)
+			m.answerInitialize(k)
 		default:
 			m.send(k, k.take())
 		}
@@ -243,7 +243,7 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	k := m.callOf(msg.ID)
 	switch {
 	case k == nil || !k.sent: // An answer to no question, or a late one.
-		m.pass(msg)
+		m.passToClient(msg)
 		return
 	case m.server.leaving && k.agreed != nil: // The next server gets the subscription again.
 		return
@@ -254,7 +254,7 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	}
 	switch {
 	case k.method == mcp.MethodInitialize:
-		m.initialized(k, msg)
+		m.handshakeAnswered(k, msg)
 	case k.method == mcp.MethodSetLevel:
 		m.levelSet(k, msg)
 	case k.method == mcp.MethodSubscribe:
@@ -262,12 +262,12 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case k.method == mcp.MethodTasksList && !msg.IsError:
 		m.deliver(k, msg, m.ownTasks(k, msg))
 	case k.method == mcp.MethodListen && !msg.IsError:
-		m.deliver(k, msg, put(mcp.At(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.id))
+		m.deliver(k, msg, replace(mcp.At(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.id))
 	default:
 		m.taskNews(k, msg)
 		m.deliver(k, msg, mcp.Edit{})
 	}
-	m.repeated(k)
+	m.noteRepeated(k)
 }
 
 // deliver gives an answer to the client that asked, with another edit beside that of the id, and closes the call.
@@ -277,7 +277,7 @@ func (m *Mux) deliver(k *call, msg mcp.Message, other mcp.Edit) {
 	case m.Alone:
 		m.toClient(k.client, msg.Line)
 	default:
-		m.toClient(k.client, mcp.Splice(msg.Raw, put(msg.IDSpan, k.id), other))
+		m.toClient(k.client, mcp.Splice(msg.Raw, replace(msg.IDSpan, k.id), other))
 	}
 }
 
@@ -309,10 +309,10 @@ func (m *Mux) cancel(c *client, r request) {
 	if k.sent && m.Alone {
 		m.tellAlone(c, r.msg)
 	} else if k.sent {
-		m.toServerFrom(c, mcp.Splice(r.msg.Raw, put(r.target, k.sid)))
+		m.toServerFrom(c, mcp.Splice(r.msg.Raw, replace(r.target, k.sid)))
 	}
 	m.close(k)
-	m.repeated(k)
+	m.noteRepeated(k)
 }
 
 // staysOn reports whether a call goes on when its client has left: what the server was sent after it counts on it, or it is a
@@ -337,7 +337,7 @@ func (m *Mux) abandonCalls(c *client) {
 		} else if k.sent {
 			m.toServerFrom(c, append(mcp.Cancelled(k.sid, "the client has left"), '\n'))
 			delete(m.calls, k.sid)
-			m.repeated(k)
+			m.noteRepeated(k)
 		}
 	}
 }

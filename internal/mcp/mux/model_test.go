@@ -1203,7 +1203,7 @@ func TestDeathsFindFaults(t *testing.T) {
 			}
 		},
 		"open subscriptions are lost": func(m *Mux) {
-			for _, k := range m.listens() {
+			for _, k := range m.openListens() {
 				delete(m.calls, k.sid)
 			}
 		},

@@ -66,7 +66,7 @@ type Mux struct {
 	server    server
 	roots     roots
 	lists     map[string]List
-	shelves   shelves
+	cache     cache
 	out       []Out
 }
 
@@ -81,8 +81,8 @@ func New() *Mux {
 // client is what is known of a client.
 type client struct {
 	id Client
-	// met: its initialize is answered. modern: it uses requests without a handshake.
-	met, modern bool
+	// initialized: its initialize is answered. modern: it uses requests without a handshake.
+	initialized, modern bool
 	// calls are its requests that have no answer and were not cancelled, by their id in one spelling; the latest of several with one.
 	calls map[string]*call
 	// held counts the bytes that are kept for the client.
@@ -138,7 +138,7 @@ func (m *Mux) FromServer(line []byte) []Out {
 	case mcp.Notification:
 		m.serverTells(msg)
 	case mcp.Opaque, mcp.Unclear: // Noise, or nothing that could be said to be for one client.
-		m.pass(msg)
+		m.passToClient(msg)
 	}
 	return m.out
 }
@@ -147,7 +147,7 @@ func (m *Mux) FromServer(line []byte) []Out {
 func (m *Mux) clientSays(c *client, msg mcp.Message) {
 	switch {
 	case msg.Kind == mcp.Request && m.Alone && msg.ID == mcp.IDNull: // Its answer could not be told from others.
-		m.passOn(c, msg)
+		m.passToServer(c, msg)
 	case msg.Kind == mcp.Request:
 		m.clientAsks(c, msg)
 	case msg.Kind == mcp.Response:
@@ -155,7 +155,7 @@ func (m *Mux) clientSays(c *client, msg mcp.Message) {
 	case msg.Kind == mcp.Notification:
 		m.clientTells(c, msg)
 	case m.Alone:
-		m.passOn(c, msg)
+		m.passToServer(c, msg)
 	case len(msg.Raw) > 0 && msg.Raw[0] == '[': // 2025-03-26, basic/index, "Batching"; no later version has it.
 		m.refuse(c, mcp.IDNull, mcp.CodeInvalid, "batches are not taken here: send each message in a line of its own")
 	case msg.Kind == mcp.Unclear:

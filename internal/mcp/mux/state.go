@@ -55,9 +55,9 @@ func (m *Mux) State() State {
 	s := State{
 		Greeting: h.line, Confirmed: h.confirmed, Result: h.result, Modern: h.modern,
 		Level: c.level, Levels: m.logs.works, URIs: m.allWatched(), Lists: m.lists, Roots: m.roots.RootsState,
-		Told: m.shelves.told, Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
+		Told: m.cache.told, Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
 	}
-	for _, k := range m.listens() {
+	for _, k := range m.openListens() {
 		s.Listens = append(s.Listens, Listen{ID: k.id, Line: string(k.kept), Agreed: k.agreed})
 	}
 	return s
@@ -76,7 +76,7 @@ func Resume(id Client, s State) *Mux {
 	if h.confirmed != "" && h.result != nil {
 		h.phase = phaseDone
 	}
-	c.met, c.modern = h.result != nil, s.Modern
+	c.initialized, c.modern = h.result != nil, s.Modern
 	c.level, m.logs.works = s.Level, s.Levels
 	for i, uri := range s.URIs {
 		c.uris[uri] = int64(i + 1)
@@ -90,7 +90,7 @@ func Resume(id Client, s State) *Mux {
 		k.key, _ = mcp.NormalID([]byte(l.ID))
 		m.open(k)
 	}
-	m.shelves.told = s.Told
+	m.cache.told = s.Told
 	m.roots.RootsState, m.lastAsk = s.Roots, s.Asks
 	m.server.away, m.server.renames, m.server.ownIDs = true, s.Asks > 0, s.OwnIDs
 	return m

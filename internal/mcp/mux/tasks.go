@@ -107,5 +107,5 @@ func (m *Mux) ownTasks(k *call, msg mcp.Message) mcp.Edit {
 		}
 	}
 	text, _ := json.Marshal(own)
-	return put(list, string(text))
+	return replace(list, string(text))
 }
