@@ -3,6 +3,7 @@ package front
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,15 @@ type backend struct {
 	stage escalation
 	// seen is what the looks at its tree have shown.
 	seen seen
+}
+
+// behind is what stands behind the front.
+type behind struct {
+	back  backend
+	phase phase
+	fall  fall
+	// unended says that the last backend's anchor was killed: what is left of it ends by itself.
+	unended bool
 }
 
 // escalation is what was done to a backend that should have ended.
@@ -177,4 +187,18 @@ func (f *front) escalate() {
 	}
 	f.log.Warn().Int("pid", b.pid).Msg("the server's session has not ended in time")
 	b.escalateAt = time.Now().Add(f.o.EndLimit)
+}
+
+// forget closes the pipes of a backend that has ended. What its server has written is passed on, and what it has not answered gets an
+// error that says why.
+func (f *front) forget(why string) {
+	f.clock.lostAt = time.Time{}
+	f.relay.Disconnect(why)
+	f.back = backend{}
+	if f.o.Finder != nil && f.lease == nil {
+		f.openRecord()
+	} else {
+		f.writeRecord()
+	}
+	debug.FreeOSMemory()
 }

@@ -99,10 +99,10 @@ func (c *changes) counts(events []byte) bool {
 
 // onChanges has the server replaced once its files have settled.
 func (f *front) onChanges(now time.Time) {
-	if f.changes.settleAt.IsZero() || now.Before(f.changes.settleAt) {
+	if f.restart.changes.settleAt.IsZero() || now.Before(f.restart.changes.settleAt) {
 		return
 	}
-	f.changes.settleAt = time.Time{}
+	f.restart.changes.settleAt = time.Time{}
 	f.log.Info().Msg("a file has changed: the server is to be started again (--restart-on)")
 	f.wantRestart(restartGrace)
 }

@@ -36,7 +36,7 @@ type clock struct {
 // due is when there is something to do without any input; zero when never.
 func (f *front) due() time.Time {
 	c := &f.clock
-	due := proc.Earliest(f.relay.ShrinkAt(), f.back.escalateAt, c.attachAt, c.lostAt, f.changes.settleAt)
+	due := proc.Earliest(f.relay.ShrinkAt(), f.back.escalateAt, c.attachAt, c.lostAt, f.restart.changes.settleAt)
 	switch f.phase {
 	case awake, trying:
 		return proc.Earliest(due, c.lookAt, f.restart.by)

@@ -17,6 +17,8 @@ type restart struct {
 	forced bool
 	// under says that the server is being replaced, until the next one serves or cannot be had.
 	under bool
+	// changes are those of files, which such wishes come from.
+	changes changes
 }
 
 // restartGrace is how long open calls may take before a server is replaced.

@@ -253,7 +253,7 @@ func withClient(t *testing.T, p phase) (f *front, toRelay, fromRelay int) {
 		}
 		t.Cleanup(func() { _, _ = unix.Close(pipe[0]), unix.Close(pipe[1]) })
 	}
-	f = &front{phase: p, relay: relay.New(relay.ReadEnd(up[0]), relay.WriteEnd(down[1]), roomy, time.Now())}
+	f = &front{behind: behind{phase: p}, relay: relay.New(relay.ReadEnd(up[0]), relay.WriteEnd(down[1]), roomy, time.Now())}
 	f.o.Program = os.Args[0]
 	return f, up[1], down[0]
 }

@@ -13,16 +13,11 @@ import (
 
 // call is a request to the server.
 type call struct {
-	// n is its number, and sid its id at the server: that is the number, as the progress token there, but for a client that is alone.
-	n   int64
-	sid string
+	ids
 	// client asked for it; nil for a request of the mux's own, or of a client that has left.
 	client *client
-	// id is its id as the client wrote it; key is the same in one spelling. token is the client's progress token as JSON,
-	// "" if it has none.
-	id, key, token string
-	method         string
-	rule           mcp.Rule
+	method string
+	rule   mcp.Rule
 	// target is the uri of a subscription or the id of a task.
 	target string
 	// level is the log level that the server gets by it, or that it names in _meta; 0: none.
@@ -30,7 +25,7 @@ type call struct {
 	// line waits for the server, or for another call. kept is what another server can be sent again: an initialize, or a
 	// subscription, of which agreed says what the server has agreed to report; nil until then.
 	line, kept, agreed []byte
-	// list is the list whose first page it asks for, shelf its name in the cache; "" for none.
+	// list is the list whose first page it asks for, cacheKey its name in the cache; "" for none.
 	list, cacheKey string
 	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
 	own, sent, modern, mayTask bool
@@ -64,7 +59,7 @@ func parse(msg mcp.Message) request {
 // clientAsks takes a request of a client.
 func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	id := string(msg.IDSpan.Of(msg.Raw))
-	k := &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)}
+	k := &call{ids: ids{id: id, key: msg.ID}, client: c, method: msg.Method, rule: mcp.RuleOf(msg.Method)}
 	switch {
 	case m.Alone:
 		m.dispatch(c, parse(msg), k)
@@ -129,13 +124,13 @@ func (m *Mux) open(k *call) {
 	c := k.client
 	switch {
 	case m.Alone && c != nil:
-		k.sid = k.key
-	case m.Alone && k.sid == "":
-		k.sid = m.ownID()
+		k.ours = k.key
+	case m.Alone && k.ours == "":
+		k.ours = m.ownID()
 	case !m.Alone:
-		k.sid = strconv.FormatInt(k.n, 10)
+		k.ours = strconv.FormatInt(k.n, 10)
 	}
-	m.calls[k.sid] = k
+	m.calls[k.ours] = k
 	if c != nil {
 		c.calls[k.key] = k
 	}
@@ -146,7 +141,7 @@ func (m *Mux) line(r request, k *call, other mcp.Edit) []byte {
 	if m.Alone {
 		return r.msg.Line
 	}
-	return mcp.Splice(r.msg.Raw, replace(r.msg.IDSpan, k.sid), replace(r.token, k.sid), other)
+	return mcp.Splice(r.msg.Raw, replace(r.msg.IDSpan, k.ours), replace(r.token, k.ours), other)
 }
 
 // acceptsCalls reports whether the server takes requests now.
@@ -284,8 +279,8 @@ func (m *Mux) deliver(k *call, msg mcp.Message, other mcp.Edit) {
 // close forgets a call.
 func (m *Mux) close(k *call) {
 	m.unhold(k)
-	if m.calls[k.sid] == k {
-		delete(m.calls, k.sid)
+	if m.calls[k.ours] == k {
+		delete(m.calls, k.ours)
 	}
 	if c := k.client; c != nil && c.calls[k.key] == k {
 		delete(c.calls, k.key)
@@ -309,7 +304,7 @@ func (m *Mux) cancel(c *client, r request) {
 	if k.sent && m.Alone {
 		m.tellAlone(c, r.msg)
 	} else if k.sent {
-		m.toServerFrom(c, mcp.Splice(r.msg.Raw, replace(r.target, k.sid)))
+		m.toServerFrom(c, mcp.Splice(r.msg.Raw, replace(r.target, k.ours)))
 	}
 	m.close(k)
 	m.noteRepeated(k)
@@ -335,8 +330,8 @@ func (m *Mux) abandonCalls(c *client) {
 		if k.staysOn() {
 			k.client = nil
 		} else if k.sent {
-			m.toServerFrom(c, append(mcp.Cancelled(k.sid, "the client has left"), '\n'))
-			delete(m.calls, k.sid)
+			m.toServerFrom(c, append(mcp.Cancelled(k.ours, "the client has left"), '\n'))
+			delete(m.calls, k.ours)
 			m.noteRepeated(k)
 		}
 	}
@@ -353,7 +348,7 @@ func (m *Mux) askOwn(method, target, params string) { m.send(m.own(method, targe
 func (m *Mux) own(method, target, params string) (*call, []byte) {
 	k := &call{own: true, method: method, rule: mcp.RuleOf(method), target: target}
 	m.open(k)
-	return k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params)
+	return k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.ours, method, params)
 }
 
 // callOf is the call that the server means by an id, nil if there is none. Some programs repeat a number as a string, which the

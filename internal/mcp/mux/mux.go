@@ -47,19 +47,8 @@ type Mux struct {
 	// for a client without a handshake. If it is not nil, what a server publishes is gathered for TakePublished.
 	Load func(greeting []byte) Published
 
-	clients map[Client]*client
-	// order lists the clients as they came.
-	order []*client
-	// sole is the only client that the server has known since it started, 0 if there was none.
-	sole Client
-	// lastID is the last id that the server was given, lastAsk the last that a client was given.
-	lastID, lastAsk int64
-	// calls are what the server is asked, by the id that it knows. asks are what clients are asked, by the id that they know, and
-	// asked the same by the id of the server. All ids are in one spelling.
-	calls       map[string]*call
-	asks, asked map[string]*ask
-	// held are the calls that wait for the server, in order.
-	held      []*call
+	clientSet
+	openRequests
 	handshake handshake
 	logs      logs
 	tasks     tasks
@@ -70,11 +59,43 @@ type Mux struct {
 	out       []Out
 }
 
+// clientSet are the clients.
+type clientSet struct {
+	clients map[Client]*client
+	// order lists the clients as they came.
+	order []*client
+	// sole is the only client that the server has known since it started, 0 if there was none, and several for more than one.
+	sole Client
+}
+
+// openRequests are those that wait for an answer, of either side. All ids are in one spelling.
+type openRequests struct {
+	// lastID is the last id that the server was given, lastAsk the last that a client was given.
+	lastID, lastAsk int64
+	// calls are what the server is asked, by the id that it knows. asks are what clients are asked, by the id that they know, and
+	// asked the same by the id of the server.
+	calls       map[string]*call
+	asks, asked map[string]*ask
+	// held are the calls that wait for the server, in order.
+	held []*call
+}
+
+// ids are those of a request. One side asks the mux, which asks the other.
+type ids struct {
+	// n is its number. ours is the id, and the progress token, by which the other side knows it: the number, but for a client that is
+	// alone.
+	n    int64
+	ours string
+	// id is its id as it came, and key the same in one spelling. token is the progress token as JSON that came with it, "" if none did.
+	id, key, token string
+}
+
 // New makes a mux without clients, for a server that was sent nothing.
 func New() *Mux {
 	return &Mux{
-		clients: map[Client]*client{}, calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{},
-		tasks: newTasks(), server: server{repeats: map[*call]bool{}}, lists: map[string]List{},
+		clientSet:    clientSet{clients: map[Client]*client{}},
+		openRequests: openRequests{calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{}},
+		tasks:        newTasks(), server: server{repeats: map[*call]bool{}}, lists: map[string]List{},
 	}
 }
 

@@ -111,7 +111,7 @@ func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
 	key := mcp.IDOf(msg.Raw, id)
 	if a := m.asked[key]; a != nil {
 		m.forget(a)
-		m.toClient(a.client, m.reworded(a, msg, replace(id, a.cid)))
+		m.toClient(a.client, m.reworded(a, msg, replace(id, a.ours)))
 		m.advance()
 		return
 	}
@@ -141,7 +141,7 @@ func (m *Mux) serverProgress(msg mcp.Message, token mcp.Span) {
 		return
 	}
 	for _, t := range m.tasks.known {
-		if t.sid == strings.Trim(id, `"`) && !t.ended && t.token != "" {
+		if t.ours == strings.Trim(id, `"`) && !t.ended && t.token != "" {
 			m.toClient(t.client, mcp.Splice(msg.Raw, replace(token, t.token)))
 			return
 		}

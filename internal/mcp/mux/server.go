@@ -68,7 +68,7 @@ func (m *Mux) ServerGone(why string) []Out {
 		}
 	}
 	for _, a := range m.openAsks() {
-		m.toClient(a.client, append(mcp.Cancelled(a.cid, "the server has ended"), '\n'))
+		m.toClient(a.client, append(mcp.Cancelled(a.ours, "the server has ended"), '\n'))
 		m.forget(a)
 	}
 	s := &m.server
@@ -115,10 +115,10 @@ func (m *Mux) ServerStarted() []Out {
 	k := &call{own: true, method: mcp.MethodInitialize, rule: mcp.RuleOf(mcp.MethodInitialize)}
 	line := []byte(h.line)
 	if m.Alone {
-		k.sid = mcp.Parse(line).ID
+		k.ours = mcp.Parse(line).ID
 	}
 	if m.open(k); !m.Alone {
-		line = mcp.Splice(line[:len(line)-1], replace(mcp.At(line, "id"), k.sid))
+		line = mcp.Splice(line[:len(line)-1], replace(mcp.At(line, "id"), k.ours))
 	}
 	m.repeat(k, line)
 	return m.out

@@ -86,7 +86,7 @@ func Resume(id Client, s State) *Mux {
 		m.lists[kind] = list
 	}
 	for _, l := range s.Listens {
-		k := &call{client: c, id: l.ID, method: mcp.MethodListen, rule: mcp.RuleOf(mcp.MethodListen), kept: []byte(l.Line), agreed: l.Agreed, modern: true}
+		k := &call{ids: ids{id: l.ID}, client: c, method: mcp.MethodListen, rule: mcp.RuleOf(mcp.MethodListen), kept: []byte(l.Line), agreed: l.Agreed, modern: true}
 		k.key, _ = mcp.NormalID([]byte(l.ID))
 		m.open(k)
 	}
