@@ -16,7 +16,7 @@ import (
 
 // A connection for which there is no descriptor is accepted later.
 func TestAcceptWithoutDescriptors(t *testing.T) {
-	h := &host{gateway: -1, clients: map[mux.Client]*client{}, mux: mux.New()}
+	h := &host{polled: polled{gateway: -1}, joined: joined{clients: map[mux.Client]*client{}, mux: mux.New()}}
 	h.server.reset()
 	h.listener = listenAt(t, filepath.Join(t.TempDir(), "socket"))
 	var err error

@@ -17,7 +17,7 @@ func finderBefore(t *testing.T) (f *Finder, host int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f = &Finder{conn: ends[0], slot: 1, key: "k"}
+	f = &Finder{conn: ends[0], slot: 1, keyed: keyed{key: "k"}}
 	t.Cleanup(func() { f.HangUp(); _ = unix.Close(ends[1]) })
 	return f, ends[1]
 }
@@ -60,7 +60,7 @@ func TestMeet(t *testing.T) {
 	const modern = `{"id":6,"method":%q,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientCapabilities":{"sampling":{}}}}}`
 	finder := func(lines ...string) *Finder {
-		f := &Finder{parts: []part{{"command", []string{"x"}}}}
+		f := &Finder{keyed: keyed{parts: []part{{"command", []string{"x"}}}}}
 		for _, line := range lines {
 			f.Meet([]byte(line))
 		}

@@ -9,31 +9,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/argv"
 	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
-
-// Launch starts a host in a session of its own, and returns. It is called by a process that ends at once.
-func Launch(o Options) error {
-	null, err := proc.OpenNull()
-	if err != nil {
-		return fmt.Errorf("open /dev/null: %w", err)
-	}
-	defer unix.Close(null)
-	h := o.Host
-	h.Launches = false
-	_, err = proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.HostArgs(o.Program, h, o.Words), Env: proc.Environ(), NewSession: true,
-		Stdin: null, Stdout: null, Stderr: null,
-	})
-	if err != nil {
-		return fmt.Errorf("start the host from %s: %w", proc.SelfExe, err)
-	}
-	return nil
-}
 
 // hostName is the command name of a host. No launcher has that name, so the host is the gateway of its server's
 // session.
@@ -46,16 +26,25 @@ type host struct {
 	self   proc.ID
 	place  session.Place
 	lock   *session.Lease // nil once the next host may begin
-	// parts are those of its sessions' key, by their hashes.
-	parts map[string]string
+	polled
+	joined
+	server server
+	due
+	hostEnd
+}
 
+// polled is what is waited for.
+type polled struct {
 	signals           *proc.Signals
 	listener, gateway int
 	caught            []unix.Signal
 	// fds are what is waited for, one of them set: what is waited for of clients (epoll), as there may be many of them.
 	fds [streams]unix.PollFd
 	set int
+}
 
+// joined are the clients, and what waits for them.
+type joined struct {
 	mux     *mux.Mux
 	clients map[mux.Client]*client
 	lastID  mux.Client
@@ -63,24 +52,24 @@ type host struct {
 	attached, most int
 	// longest bounds a message, in bytes, and queued is how many bytes wait for clients.
 	longest, queued int64
+	// parts are those of their key, by their hashes.
+	parts map[string]string
+	// unlisted says that the directory of the records was removed, so no session finds the host any more.
+	unlisted bool
+}
 
-	server server
-	// lastVerdict is what the clients are told once they have all that the server has written: it has ended. It is nil before.
-	lastVerdict *Verdict
+// due is when something is due without any input. Zero means never.
+type due struct {
 	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
 	throttledUntil time.Time
 	// leftAt is when the last client left that did not fall asleep: that one was idle for long enough. lingerAt is when the server
 	// has been without one for long enough. listAt is when the list for ps is to be written, freeAt when to give back the memory
-	// of long messages. Zero means never.
+	// of long messages.
 	leftAt, lingerAt, listAt, freeAt time.Time
-	// restartBy is when the server ends, if calls are still open then, because another one is wanted; zero where none is.
+	// restartBy is when the server ends, if calls are still open then, because another one is wanted.
 	restartBy time.Time
-	// unlisted says that the directory of the records was removed, so no session finds the host any more.
-	unlisted bool
-	// ending says that the host ends; endBy is when it stops waiting for its server.
-	ending bool
-	endBy  time.Time
-	done   bool
+	// endBy is when the host stops waiting for its server.
+	endBy time.Time
 }
 
 const (
@@ -109,8 +98,10 @@ func Serve(o Options) error {
 	}
 	proc.CloseInherited()
 	proc.SetComm(hostName)
-	h := &host{o: o, longest: mcp.DefaultMax, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}}
-	h.mux = mux.New()
+	h := &host{
+		o: o, polled: polled{listener: o.Listener, gateway: o.GatewayFD},
+		joined: joined{mux: mux.New(), clients: map[mux.Client]*client{}, longest: mcp.DefaultMax},
+	}
 	h.server.reset()
 	if err := h.prepare(); err != nil {
 		return err
@@ -121,14 +112,6 @@ func Serve(o Options) error {
 	}
 	h.release()
 	return nil
-}
-
-// release lets the next host of the place begin.
-func (h *host) release() {
-	if h.lock != nil {
-		_ = h.lock.Remove()
-		h.lock = nil
-	}
 }
 
 func (h *host) prepare() error {
@@ -303,6 +286,9 @@ func (h *host) onSignals() {
 	}
 }
 
+// restartGrace is how long open calls may take before the server ends because another one is wanted.
+const restartGrace = 30 * time.Second
+
 func (h *host) onTime(now time.Time) {
 	if proc.IsDue(h.listAt, now) {
 		h.writeList()
@@ -327,16 +313,6 @@ func (h *host) onTime(now time.Time) {
 	}
 }
 
-// giveUp ends the host although its server has not ended, or a client does not read.
-func (h *host) giveUp() {
-	h.done = true
-	if h.lastVerdict != nil {
-		for _, c := range h.clients {
-			h.detach(c, h.lastVerdict)
-		}
-	}
-}
-
 func (h *host) accept() {
 	for !h.ending {
 		fd, _, err := unix.Accept4(h.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
@@ -357,101 +333,6 @@ func (h *host) accept() {
 		c := newClient(h.lastID, fd)
 		h.clients[c.id] = c
 	}
-}
-
-func (h *host) deliver(outs []mux.Out) {
-	for _, o := range outs {
-		if o.To == mux.Server {
-			h.put(o)
-			continue
-		}
-		c := h.clients[o.To]
-		if c == nil || !c.attached {
-			continue
-		}
-		c.Put(o.Line)
-		// Each has a copy of its own.
-		if h.queued += int64(len(o.Line)); h.queued > 2*(outputBudget+h.longest) && c.Waiting() > 0 {
-			h.refuse(c, doesNotRead(c))
-		}
-	}
-	clear(outs) // Otherwise a long line would live until the next one.
-}
-
-func doesNotRead(c *client) string {
-	return fmt.Sprintf("this session does not read: %d bytes were waiting for it", c.Waiting())
-}
-
-// restartGrace is how long open calls may take before the server ends because another one is wanted.
-const restartGrace = 30 * time.Second
-
-// throttle holds the server back while too much waits for clients. Those that read go on with what is queued for them. After
-// throttleTime the client with most queued bytes ends.
-func (h *host) throttle(now time.Time) {
-	switch {
-	case h.queued <= outputBudget/2:
-		h.throttledUntil = time.Time{}
-		return
-	case h.throttledUntil.IsZero() && h.queued > outputBudget+h.longest:
-		h.throttledUntil = now.Add(throttleTime)
-	}
-	if !proc.IsDue(h.throttledUntil, now) {
-		return
-	}
-	var most *client
-	for _, c := range h.clients {
-		if most == nil || c.Waiting() > most.Waiting() {
-			most = c
-		}
-	}
-	h.refuse(most, doesNotRead(most))
-	h.serve(most)
-	h.throttledUntil = now.Add(throttleTime)
-}
-
-// finish ends the host: no session finds it any more, those that it has are notified, and the server is ended. If
-// polite, that only closes the server's standard input; the server's session does the rest.
-func (h *host) finish(v Verdict, polite bool) {
-	if h.ending {
-		return
-	}
-	h.withdraw()
-	h.release()
-	for _, c := range h.clients {
-		h.detach(c, &v)
-	}
-	if h.server.pid == 0 {
-		h.done = true
-		return
-	}
-	h.endBy = time.Now().Add(h.o.EndLimit)
-	if polite {
-		h.server.Out.Close()
-		return
-	}
-	_ = proc.SignalChild(h.server.pid, unix.SIGTERM)
-}
-
-// withdraw has no session find the host any more.
-func (h *host) withdraw() {
-	h.ending = true
-	_ = h.place.Withdraw()
-	closeAll([]int{h.listener})
-	h.lingerAt, h.listAt = time.Time{}, time.Time{}
-}
-
-// endWithServer ends a host whose server has ended. The next host of the place may begin at once. The clients that do not read get the
-// time of --eof-grace for what is queued for them.
-func (h *host) endWithServer(v Verdict) {
-	h.withdraw()
-	h.release()
-	h.lastVerdict, h.endBy = &v, time.Now().Add(h.o.EOFGrace)
-	for _, c := range h.clients {
-		if !c.attached { // Its front has not been heard, and goes to the next host.
-			h.drop(c)
-		}
-	}
-	h.done = len(h.clients) == 0
 }
 
 // freePause is how long after a long message its memory is given back. Until then the next one has it: what is made anew for each

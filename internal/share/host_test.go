@@ -28,7 +28,7 @@ const (
 // newHost is a host whose server the test plays.
 func newHost(t *testing.T) *host {
 	t.Helper()
-	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, mux: mux.New()}
+	h := &host{polled: polled{gateway: -1}, joined: joined{most: 10, clients: map[mux.Client]*client{}, mux: mux.New()}}
 	h.longest = mcp.DefaultMax
 	h.server.reset()
 	h.server.pid = 1 << 30 // no process has that number
