@@ -63,7 +63,7 @@ help:
 	@echo "make soak     sessions in random life for HOURS=2, counted (docs/soak.md); goes on where it was interrupted"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
-	@echo "make generate man pages, completions and docs/commands.md, after a change of flags"
+	@echo "make generate man pages and docs/commands.md, after a change of flags"
 
 # -buildvcs=false: in a checkout of another user git answers nothing, and go would not build. COMMIT and DATE are in LDFLAGS.
 build:
@@ -143,9 +143,9 @@ install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(share)/man/man1 $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d
 	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/mcp-tether
 	install -m 644 scripts/packaging/man/*.1 $(share)/man/man1
-	install -m 644 scripts/packaging/completions/mcp-tether.bash $(share)/bash-completion/completions/mcp-tether
-	install -m 644 scripts/packaging/completions/_mcp-tether $(share)/zsh/site-functions/_mcp-tether
-	install -m 644 scripts/packaging/completions/mcp-tether.fish $(share)/fish/vendor_completions.d/mcp-tether.fish
+	install -m 644 internal/cli/completions/mcp-tether.bash $(share)/bash-completion/completions/mcp-tether
+	install -m 644 internal/cli/completions/_mcp-tether $(share)/zsh/site-functions/_mcp-tether
+	install -m 644 internal/cli/completions/mcp-tether.fish $(share)/fish/vendor_completions.d/mcp-tether.fish
 
 # Before the program goes, what still starts it is named, and on a terminal unwrapped after questions.
 uninstall:

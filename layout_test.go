@@ -46,14 +46,18 @@ func libraries() map[string][]string {
 // variables are the package-level variables that are not errors, each with its reason.
 func variables() map[string]string {
 	const (
-		table = "a table that nobody writes to"
-		early = "written before the runtime starts, and only read by it"
+		table    = "a table that nobody writes to"
+		early    = "written before the runtime starts, and only read by it"
+		embedded = "a file that the compiler puts there"
 	)
 	return map[string]string{
 		"internal/cli.version":             "set by the linker",
 		"internal/cli.commit":              "set by the linker",
 		"internal/cli.date":                "set by the linker",
-		"internal/cli.groups":              table,
+		"internal/cli.bashCompletion":      embedded,
+		"internal/cli.zshCompletion":       embedded,
+		"internal/cli.fishCompletion":      embedded,
+		"internal/cli.table":               table,
 		"internal/cli.jsonFlags":           table,
 		"internal/cli.psFlags":             table,
 		"internal/cli.reapFlags":           table,
@@ -234,7 +238,7 @@ func byPath() map[string]string {
 		"cgroup.walk/filepath.WalkDir":              names + ", or to the user of this pass. A cgroup is no link",
 		"cgroup.walk/unix.Lstat":                    "whose a cgroup is; it is opened by itself",
 		"cgroup.openCgroup/proc.OpenPath":           "no part of the path is a link, and what is opened is a cgroup",
-		"internal/clients.Homes/os.Stat":            own,
+		"internal/clients.Home/os.Stat":             own,
 		"internal/clients.readFile/os.OpenFile":     own + ", or the machine's; without waiting for a writer",
 		"reap.Metrics/proc.Replace":                 own,
 		"internal/clients.Replace/proc.Replace":     mine,
@@ -246,12 +250,6 @@ func byPath() map[string]string {
 		"internal/clients.OpenDocument/os.Lstat":    mine,
 		"internal/clients.OpenDocument/os.OpenFile": mine,
 		"internal/clients.ownParent/os.Stat":        mine,
-		"internal/clients.Replace/os.Remove":        mine + ", whose text was compared, or that was just made",
-		"internal/clients.keep/os.Lstat":            mine,
-		"internal/clients.keep/os.OpenFile":         mine + "; it is new",
-		"internal/clients.keep/os.Remove":           mine + ", known by its mode, or just made",
-		"internal/clients.HasBackup/os.Lstat":       own,
-		"internal/clients.inGit/os.Lstat":           own,
 		"internal/clients.InProject/os.Lstat":       own,
 	}
 }
@@ -374,61 +372,6 @@ func writtenPrograms(file *ast.File) (out []ast.Node) {
 			if bits, err := strconv.ParseUint(mode.Value, 0, 32); err == nil && bits&0o111 != 0 {
 				out = append(out, call)
 			}
-		}
-		return true
-	})
-	return out
-}
-
-// A random choice that made a test fail can be made again: every seed is told, and is read from the environment.
-func TestTestsTellTheirSeeds(t *testing.T) {
-	walk(t, func(name string) {
-		if !strings.HasSuffix(name, "_test.go") {
-			return
-		}
-		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		for _, n := range untoldSeeds(file) {
-			t.Errorf("%s: a random choice that nobody can repeat: use testkit.Seed", fset.Position(n.Pos()))
-		}
-	})
-	// The control: of these five, three cannot be repeated.
-	const mixed = "package x\nfunc f() { rand.Uint64(); rand.New(rand.NewPCG(a, 1)); r.IntN(3); uint64(time.Now().UnixNano()); rand.NewSource(now.UnixNano()) }"
-	file, err := parser.ParseFile(token.NewFileSet(), "x.go", mixed, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := untoldSeeds(file); len(got) != 3 {
-		t.Errorf("of three %d were found", len(got))
-	}
-}
-
-// anySource matches the functions of package rand that take a seed of their own.
-var anySource = regexp.MustCompile(`^rand\.(U?[Ii]nt|Float|NormFloat|ExpFloat|Perm|Shuffle|N$)`)
-
-// untoldSeeds are the calls that choose at random, or take the time as a seed.
-func untoldSeeds(file *ast.File) (out []ast.Node) {
-	fromClock := func(e ast.Expr) bool {
-		call, ok := e.(*ast.CallExpr)
-		if !ok {
-			return false
-		}
-		method, ok := call.Fun.(*ast.SelectorExpr)
-		return ok && method.Sel.Name == "UnixNano"
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		name := selector(call.Fun)
-		takes := root(call.Fun) == "uint64" || strings.HasPrefix(name, "rand.")
-		if anySource.MatchString(name) || takes && slices.ContainsFunc(call.Args, fromClock) {
-			out = append(out, call)
 		}
 		return true
 	})

@@ -77,10 +77,10 @@ func TestDoctorFindsALeak(t *testing.T) {
 	for _, c := range report.Checks {
 		found = found || c.About == "leaks" && c.State == "fail" && c.Cure == "mcp-tether reap --kill"
 	}
-	if o.code != 1 || !found || !strings.HasPrefix(report.Verdict, "1 leaked server holds ") {
+	if o.code != 1 || !found || !strings.HasPrefix(report.Verdict, "leaks: 1, with ") {
 		t.Errorf("%+v", o)
 	}
-	if o := operator.run(t, "doctor"); !strings.HasPrefix(o.stdout, "1 leaked server holds ") {
+	if o := operator.run(t, "doctor"); !strings.HasPrefix(o.stdout, "leaks: 1, with ") {
 		t.Errorf("the first line: %+v", o)
 	}
 	operator.run(t, "reap", "--kill")

@@ -246,10 +246,6 @@ func (r route) raw(text string) string {
 	r.t.Helper()
 	c := r.dial()
 	go func() { _, _ = io.WriteString(c, text) }()
-	return r.readAll(c)
-}
-
-func (r route) readAll(c io.Reader) string {
 	all, err := io.ReadAll(c)
 	if err != nil {
 		return r.plain(string(all)) + " failed: " + err.Error()
@@ -259,31 +255,14 @@ func (r route) readAll(c io.Reader) string {
 
 // lastMessage is the text of a request, the last one on its connection.
 func lastMessage(method, path, body string, headers ...string) string {
-	return message(method, path, body, append(headers, "Connection: close")...)
-}
-
-// message is lastMessage for a connection that goes on.
-func message(method, path, body string, headers ...string) string {
 	head := method + " " + path + " HTTP/1.1\r\nHost: docker\r\n"
 	if body != "" {
 		headers = append(headers, "Content-Length: "+strconv.Itoa(len(body)))
 	}
-	for _, h := range headers {
+	for _, h := range append(headers, "Connection: close") {
 		head += h + "\r\n"
 	}
 	return head + "\r\n" + body
-}
-
-// chunked is a body in chunks of odd sizes.
-func chunked(body string) string {
-	var b strings.Builder
-	for size := 1; len(body) > 0; size = size*3%8191 + 1 {
-		n := min(size, len(body))
-		fmt.Fprintf(&b, "%x\r\n%s\r\n", n, body[:n])
-		body = body[n:]
-	}
-	b.WriteString("0\r\n\r\n")
-	return b.String()
 }
 
 // environment asks the server for a variable.
@@ -343,21 +322,4 @@ func listenUnix(t *testing.T) (*net.UnixListener, string) {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	return l, "unix://" + path
-}
-
-// lines reads answers from a connection.
-type lines struct{ *bufio.Reader }
-
-func newLines(c io.Reader) lines { return lines{bufio.NewReader(c)} }
-
-// head is the head of an answer, as it came.
-func (l lines) head() string {
-	var head strings.Builder
-	for {
-		line, err := l.ReadString('\n')
-		head.WriteString(line)
-		if err != nil || line == "\r\n" {
-			return head.String()
-		}
-	}
 }

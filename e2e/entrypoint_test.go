@@ -3,19 +3,15 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
-	"mcp-tether/e2e/stage"
 	"mcp-tether/e2e/testkit"
 )
 
@@ -97,31 +93,7 @@ func (b *inBox) ended() int {
 	return b.cmd.ProcessState.ExitCode()
 }
 
-// tell has the engine send a signal to the container, or stop it.
-func (b *inBox) tell(args ...string) {
-	b.t.Helper()
-	up := b.e.awaitRunning(b.t, b.mark, 1)
-	if o := b.e.docker(b.t, append(args, up[0].ID)...); o.code != 0 {
-		b.t.Fatalf("%v: %+v", args, o)
-	}
-}
-
-// first is the first process of the container, as this test sees it: its children have its environment.
-func (b *inBox) first() int {
-	b.t.Helper()
-	found := 0
-	testkit.Until(b.t, "the container's first process", func() bool {
-		for _, p := range stage.Marked("E2E_BOX=" + b.mark) {
-			status, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/status")
-			if _, ids, _ := strings.Cut(string(status), "NSpid:\t"); strings.HasSuffix(strings.SplitN(ids, "\n", 2)[0], "\t1") {
-				found = p.PID
-			}
-		}
-		return found > 0
-	})
-	return found
-}
-
+// What a first process does with signals, orphans and codes is alone_test.go and exit_test.go.
 func TestDockerfile(t *testing.T) {
 	e := engineFor(t)
 	image := "mcp-tether-e2e:" + e.mark(t)
@@ -153,40 +125,6 @@ func TestDockerfile(t *testing.T) {
 			}
 		})
 	}
-	t.Run("signals", func(t *testing.T) {
-		t.Parallel()
-		b := e.runImage(t, image, nil, "/server", "signals")
-		b.ready()
-		for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGWINCH, syscall.SIGUSR2} {
-			b.tell("kill", "-s", strconv.Itoa(int(sig)))
-			if line := b.line(); line != fmt.Sprintf("got %d\n", sig) {
-				t.Errorf("%q after %v", line, sig)
-			}
-		}
-		// This server does not end when it is asked to. We kill it long before the engine would kill the first process.
-		b.tell("stop", "--time", "60")
-		if code := b.ended(); code != 128+int(syscall.SIGKILL) {
-			t.Errorf("exit %d\n%s", code, b.stderr.String())
-		}
-	})
-	t.Run("zombies", func(t *testing.T) {
-		t.Parallel()
-		b := e.runImage(t, image, nil, "/server", "boxed", "orphans=20")
-		b.ready()
-		first := b.first()
-		testkit.Until(t, "no zombies", func() bool { return zombies(first) == 0 })
-		b.tell("stop", "--time", "60")
-		if code := b.ended(); code != 0 {
-			t.Errorf("exit %d\n%s", code, b.stderr.String())
-		}
-		// The control: alone, the server keeps them.
-		bare := e.runImage(t, image, []string{"--entrypoint", "/server"}, "boxed", "orphans=20")
-		bare.ready()
-		first = bare.first()
-		testkit.Until(t, "zombies below the bare server", func() bool { return zombies(first) == 20 })
-		ok(t, bare.in.Close())
-		_ = bare.ended()
-	})
 	for name, c := range map[string]struct {
 		setting string
 		command []string

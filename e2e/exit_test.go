@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,36 +12,26 @@ import (
 	"mcp-tether/e2e/testkit"
 )
 
-// Every exit code is the server's own, although a process is left to be ended first.
+// The exit code is the server's own, although a process is left to be ended first: also what means something to a shell or to us.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
-	for _, cgroup := range []string{"auto", "off"} {
-		t.Run("cgroup="+cgroup, func(t *testing.T) {
+	for i, code := range []int{0, 1, 2, 125, 126, 127, 128, 137, 255} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			sample(t, 3)
 			t.Parallel()
-			for code := range 256 {
-				t.Run(strconv.Itoa(code), func(t *testing.T) {
-					sample(t, 25)
-					testExit(t, cgroup, "exit="+strconv.Itoa(code), code)
-				})
-			}
+			testExit(t, []string{"auto", "off"}[i%2], "exit="+strconv.Itoa(code), code)
 		})
 	}
 }
 
 // A signal that ends the server reads as 128+n, as in a shell.
 func TestExitBySignal(t *testing.T) {
-	ignored := []syscall.Signal{
-		syscall.SIGCHLD, syscall.SIGCONT, syscall.SIGURG, syscall.SIGWINCH,
-		syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU,
-	}
 	t.Parallel()
-	for n := 1; n <= 64; n++ {
-		if slices.Contains(ignored, syscall.Signal(n)) {
-			continue
-		}
-		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			sample(t, 9)
-			testExit(t, "auto", "die="+strconv.Itoa(n), 128+n)
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGTERM, 34, 64} {
+		t.Run(strconv.Itoa(int(sig)), func(t *testing.T) {
+			sample(t, 3)
+			t.Parallel()
+			testExit(t, "auto", "die="+strconv.Itoa(int(sig)), 128+int(sig))
 		})
 	}
 }

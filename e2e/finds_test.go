@@ -193,29 +193,6 @@ func TestServerClosesDescriptors(t *testing.T) {
 	}
 }
 
-// A lock that the server inherited is free when it lets go of it.
-func TestServerLetsGoOfALock(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "lock")
-	lock, err := os.Create(path)
-	noError(t, err)
-	noError(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
-	in, ask := stream(t, "pipe", "", false)
-	defer ask.Close()
-	run := startAs(t, plain, [3]*os.File{in}, []*os.File{lock}, closer...)
-	if !stage.Held(path) {
-		t.Error("the lock is free before the server lets go of it")
-	}
-	_, err = ask.WriteString("a\n")
-	noError(t, err)
-	if err := stage.WaitFree(path, testkit.Patience); err != nil {
-		t.Error(err)
-	}
-	_, err = ask.WriteString("b\n")
-	noError(t, err)
-	noError(t, run.cmd.Wait())
-}
-
 // odd is an environment that package os would not give back: duplicates, an empty entry, some without a name or "=".
 var odd = []string{"B=1", "A=first", "A=second", "", "NOTHING", "=no name", "EMPTY=", "C=a=b=c", "A=third", "\xff\xfe=\x01", "Z", ""}
 

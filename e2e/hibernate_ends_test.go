@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"mcp-tether/e2e/stage"
-	"mcp-tether/e2e/testkit"
 )
 
 // Every ending of a session, whatever its server does just then: awake, falling asleep, asleep, being woken.
@@ -166,80 +164,4 @@ func (s *session) forgotten() {
 		s.ok(os.Remove(f))
 	}
 	s.Gone()
-}
-
-// What ps shows of a session that sleeps, and that reap takes it for what it is: alive.
-func TestHibernatePsAndReap(t *testing.T) {
-	testkit.Long(t)
-	if !onOwnHost(t) {
-		return
-	}
-	s := startGateway(t).newSession()
-	s.shareRuntime()
-	s.Spawn(setup{Flags: sleepy()}, fixture, "mcp", s.Dir, "-", "0", "serve", "daemon", "setsid,closefds,clearenv")
-	s.greet()
-	s.asleep(1)
-	s.IDs = s.Records()
-	s.wantShown(t, sleeper{State: "asleep", Sleeps: 1})
-	s.alone()
-	s.sparedAsleep(t)
-	s.hold(1)
-	s.until("woken", func() bool { return s.sleeper().State == "running" }) // Its call may be there before the record is written.
-	s.wantShown(t, sleeper{State: "running", Sleeps: 1, Wakes: 1})
-	s.letGo(1)
-	s.asleep(2)
-	s.alone()
-	// The control: one whose waiter is dead is found, and only its record.
-	s.ok(syscall.Kill(s.PID, syscall.SIGKILL))
-	stage.AwaitExit(t, s.PID)
-	if r := operator.reap(t, 0, "--kill"); len(r.Findings) != 1 {
-		t.Errorf("a dead one that slept: %v", r.Findings)
-	}
-	s.swept()
-	s.gw.Kill()
-}
-
-// shownSession is a session as ps shows it.
-type shownSession struct {
-	sleeper
-	Procs int
-}
-
-func (c caller) shown(t *testing.T) []shownSession {
-	t.Helper()
-	o := c.run(t, "ps", "--json")
-	var list struct{ Sessions []shownSession }
-	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {
-		t.Fatalf("ps: %v\n%s%s", err, o.stdout, o.stderr)
-	}
-	return list.Sessions
-}
-
-// wantShown compares what ps says with what is so.
-func (s *session) wantShown(t *testing.T, want sleeper) {
-	t.Helper()
-	list := operator.shown(t)
-	if len(list) != 1 || list[0].State != want.State || list[0].Sleeps != want.Sleeps || list[0].Wakes != want.Wakes {
-		t.Fatalf("ps shows %+v, want %+v", list, want)
-	}
-	if running := want.State == "running"; running != (list[0].Server.PID != 0) || running != (list[0].Procs == 3) {
-		t.Errorf("ps shows %+v", list[0])
-	}
-	if o := operator.run(t, "ps"); !strings.Contains(o.stdout, want.State) {
-		t.Errorf("ps does not say %s:\n%s", want.State, o.stdout)
-	}
-}
-
-// sparedAsleep sweeps from where the record is seen, and from where it is not.
-func (s *session) sparedAsleep(t *testing.T) {
-	t.Helper()
-	settle(t)
-	for _, c := range []caller{operator, {runtime: t.TempDir()}, {uid: nobody}} {
-		if r := c.reap(t, 0, "--kill"); len(r.Findings) > 0 {
-			t.Errorf("%+v found %v", c, r.Findings)
-		}
-	}
-	if now := s.sleeper(); now.State != "asleep" || len(s.Members()) != 1 {
-		t.Errorf("it was touched: %+v", now)
-	}
 }

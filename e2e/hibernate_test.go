@@ -95,16 +95,6 @@ func (s *session) parse(line string) reply {
 	return r
 }
 
-// parseAny reads a message whose id may be anything.
-func (s *session) parseAny(line string) (m struct {
-	ID     json.RawMessage
-	Method string
-}) {
-	s.t.Helper()
-	s.ok(json.Unmarshal([]byte(line), &m))
-	return m
-}
-
 // wantAnswer expects a result for the request.
 func (s *session) wantAnswer(line string, id int) {
 	s.t.Helper()
@@ -253,88 +243,6 @@ func (s *session) whys() []string {
 		}
 	}
 	return out
-}
-
-// A pending is something that must not be slept through.
-type pending struct {
-	name  string
-	begin string
-	reads int // lines that the client gets for it
-	// why is in the reason that the log gives; without one nothing is looked at before the line is whole.
-	why string
-	// end is what ends it, and then as many lines are to be read.
-	end  string
-	last int
-}
-
-var pendings = []pending{
-	{"request", toolCall(1, "hold", "") + "\n", 0, "1 request of the client unanswered (tools/call)", release + "\n", 1},
-	{
-		"request of the server", toolCall(1, "ask", "sampling/createMessage") + "\n", 2, "1 request of the server unanswered (sampling/createMessage)",
-		`{"jsonrpc":"2.0","id":"s1","result":{}}` + "\n", 0,
-	},
-	{"half a line of the server", toolCall(1, "half", "") + "\n", 1, "", release + "\n", 1},
-	{"half a line of the client", `{"jsonrpc":"2.0","id":1,`, 0, "", `"method":"ping"}` + "\n", 1},
-}
-
-// What is pending keeps the server awake. The control is that the same server sleeps once that has ended.
-func TestHibernateNeverWithAnythingPending(t *testing.T) {
-	t.Parallel()
-	for _, p := range pendings {
-		t.Run(p.name, func(t *testing.T) {
-			sample(t, 2)
-			t.Parallel()
-			p.test(t)
-		})
-	}
-}
-
-func (p pending) test(t *testing.T) {
-	s := startGateway(t).mcpSession(setup{Flags: sleepy()}, "serve", "daemon")
-	s.greet()
-	s.Write(p.begin)
-	for range p.reads {
-		s.Read()
-	}
-	// How often the log gave the reason since it was the last word.
-	given := func() int {
-		w, n := s.whys(), 0
-		for n < len(w) && strings.Contains(w[len(w)-1-n], p.why) {
-			n++
-		}
-		return n
-	}
-	if p.why != "" {
-		s.until("kept awake", func() bool { return given() > 0 })
-	}
-	before := s.sleeper() // a busy machine may have had it sleep before it had anything pending
-	if p.why == "" {
-		s.outlastNeighbour()
-	} else {
-		s.until("kept awake on and on", func() bool { return given() > 2 })
-	}
-	if r := s.sleeper(); r.Sleeps != before.Sleeps || r.State != "running" || s.starts() != 1+before.Sleeps {
-		t.Fatalf("it did not stay awake: %+v, %+v before, %d starts", r, before, s.starts())
-	}
-	s.IDs = s.Records()
-	s.Write(p.end)
-	for range p.last {
-		s.Read()
-	}
-	s.asleep(before.Sleeps + 1)
-	s.until("nobody but the waiter", func() bool { return len(s.Members()) == 1 })
-	s.echo(99)
-	s.farewell()
-}
-
-// outlastNeighbour returns when another session, with a server that came up later, has slept: this one has had as long.
-func (s *session) outlastNeighbour() {
-	s.t.Helper()
-	n := s.gw.mcpSession(setup{Flags: sleepy()}, "serve")
-	n.greet()
-	n.IDs = n.Records()
-	n.asleep(1)
-	n.farewell()
 }
 
 // The next servers are told what the first one was told to remember. No server is told the client's requests again.

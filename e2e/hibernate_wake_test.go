@@ -205,31 +205,3 @@ func TestHibernateServerChanged(t *testing.T) {
 	s.Gone()
 	s.EndedWhole("server-changed")
 }
-
-// A server that has other tools serves. A client that was told that this may be is told with each server to look again, until it
-// has looked. Seen to fail where no list is read again.
-func TestHibernateServerGrew(t *testing.T) {
-	testkit.Long(t)
-	t.Parallel()
-	s := startGateway(t).newSession()
-	s.mode("told")
-	s.Spawn(setup{Flags: sleepy()}, fixture, "mcp", s.Dir, "-", "0", "serve", "daemon")
-	s.greetHeld(50)
-	s.wantAnswer(s.Ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), 1)
-	s.IDs = s.Records()
-	s.letGo(50)
-	s.asleep(1)
-	s.mode("told,tools")
-	for i, ask := range []string{toolCall(2, "echo", "x"), `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`, toolCall(4, "echo", "x")} {
-		n, line := i+2, s.Ask(ask)
-		if n < 4 {
-			if !strings.Contains(line, "notifications/tools/list_changed") {
-				t.Errorf("before the answer the client got %s", line)
-			}
-			line = s.Read()
-		}
-		s.wantAnswer(line, n)
-		s.asleep(n)
-	}
-	s.farewell()
-}

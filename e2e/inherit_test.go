@@ -103,6 +103,7 @@ func TestEndingsInStates(t *testing.T) {
 		}
 		for _, e := range endings {
 			t.Run(name+"/"+e.name, func(t *testing.T) {
+				sample(t, 3)
 				t.Parallel()
 				s := startGateway(t).newSession()
 				argv := s.Wrap(quick(), "/bin/sh", "-c", "setsid sleep 1000 </dev/null >/dev/null & exec cat")

@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -64,95 +61,6 @@ func endNest(dir string) {
 			}
 		}
 	}
-}
-
-// early is a death soon after the gateway started its server.
-type early struct {
-	who    string // self is the gateway, child the anchor, grandchild the supervisor
-	signal syscall.Signal
-	within time.Duration
-}
-
-var earlyDeaths = []early{
-	{"self", syscall.SIGKILL, time.Millisecond},
-	{"self", syscall.SIGKILL, 20 * time.Millisecond},
-	{"child", syscall.SIGKILL, time.Millisecond},
-	{"child", syscall.SIGKILL, 20 * time.Millisecond},
-	{"child", syscall.SIGTERM, time.Millisecond},
-	{"child", syscall.SIGTERM, 20 * time.Millisecond},
-	{"child", syscall.SIGHUP, 20 * time.Millisecond},
-	{"grandchild", syscall.SIGKILL, time.Millisecond},
-	{"grandchild", syscall.SIGKILL, 20 * time.Millisecond},
-	{"grandchild", syscall.SIGTERM, 20 * time.Millisecond},
-}
-
-// The session has hardly begun, or not yet, when a process dies.
-func TestKilledAtStart(t *testing.T) {
-	t.Parallel()
-	for _, e := range earlyDeaths {
-		for _, cgroup := range []string{"auto", "off"} {
-			for _, stdio := range []string{"pipe", "socketpair"} {
-				t.Run(fmt.Sprintf("%s/%v/%v/%s/cgroup=%s", e.who, e.signal, e.within, stdio, cgroup), func(t *testing.T) {
-					sample(t, 4)
-					t.Parallel()
-					from, dir := newSeed(t), nest(t)
-					for range testkit.Rounds(8) {
-						e.round(t, from, stdio, dir, "--cgroup="+cgroup)
-						if t.Failed() {
-							return
-						}
-					}
-				})
-			}
-		}
-	}
-}
-
-func (e early) round(t *testing.T, from seed, stdio, cgroup string, flags ...string) {
-	t.Helper()
-	after := from.between(0, e.within)
-	s := startGateway(t).newSession()
-	argv := s.Wrap(deaf(flags...), node(s.Dir, "serve,ignore-eof", "daemon", "setsid,closefds,clearenv,chdir")...)
-	b := s.brief([]string{
-		"who=" + e.who, "signal=" + strconv.Itoa(int(e.signal)), "after=" + strconv.FormatInt(after.Microseconds(), 10),
-		"stdio=" + stdio, "cgroup=" + cgroup,
-	}, argv)
-	s.Gone()
-	s.endedWell()
-	if t.Failed() {
-		t.Logf("after %v", after)
-	}
-	b.end()
-}
-
-// brief is a gateway for one early death, see fixture/brief.go.
-type brief struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-}
-
-// brief starts the gateway and returns when the signal is sent.
-func (s *session) brief(keys, argv []string) *brief {
-	s.t.Helper()
-	full := append([]string{"brief", "stderr=" + s.Stderr, "lifeline=" + s.Life.Path, "env=XDG_RUNTIME_DIR=" + s.Runtime}, keys...)
-	b := &brief{cmd: exec.Command(fixture, append(append(full, "--"), argv...)...)}
-	b.cmd.Stderr = os.Stderr
-	in, err := b.cmd.StdinPipe()
-	s.ok(err)
-	out, err := b.cmd.StdoutPipe()
-	s.ok(err)
-	b.in = in
-	s.ok(b.cmd.Start())
-	s.t.Cleanup(b.end)
-	// This reads "sent", or the end of the file if the gateway itself got the signal.
-	_, _ = bufio.NewReader(out).ReadString('\n')
-	return b
-}
-
-func (b *brief) end() {
-	_ = b.in.Close()
-	_ = b.cmd.Process.Kill()
-	_ = b.cmd.Wait()
 }
 
 // Several sessions below one gateway; a gateway, an anchor or a supervisor is killed at a random moment.

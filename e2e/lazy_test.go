@@ -132,65 +132,6 @@ func TestLazy(t *testing.T) {
 	}
 }
 
-// A server that is not what the client was told: the client is told, by news where it expects any, or by an error. What was
-// wrong is not believed again.
-func TestLazyServerHasChanged(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		before, after string
-		news          bool   // of its list of tools
-		why           string // the error of the call, if there is one
-		ends          bool   // the session ends with it
-		starts        int    // servers that the next session starts for handshake and list
-	}{
-		"list, news":    {before: "told", after: "told,tools", news: true, starts: 1},
-		"list, no news": {after: "tools", why: "its list of tools is not the one", ends: true, starts: 1},
-		"crash":         {after: "crash=9", why: "exited with code 9", starts: 1},
-		"same":          {}, // the control
-	} {
-		t.Run(name, func(t *testing.T) {
-			if name == "crash" || name == "same" {
-				testkit.Long(t)
-			}
-			t.Parallel()
-			first := learn(t, c.before)
-			s := first.twin()
-			s.meet()
-			s.mode(c.after)
-			s.Write(toolCall(7, "echo", "x") + "\n")
-			if c.news {
-				if line := s.Read(); !strings.Contains(line, `"notifications/tools/list_changed"`) {
-					t.Errorf("instead of the news there came %s", line)
-				}
-			}
-			line := s.Read()
-			switch {
-			case c.why != "":
-				s.wantError(line, 7, c.why)
-			default:
-				s.wantAnswer(line, 7)
-			}
-			if c.ends {
-				if rest := s.ReadToEnd(); rest != "" {
-					t.Errorf("the client also got %q", rest)
-				}
-				s.Wait()
-				s.Gone()
-			} else {
-				s.leave()
-			}
-			if c.why != "" {
-				s.mode(c.before)
-			}
-			before := s.starts()
-			next := first.twin()
-			next.meet()
-			next.leave()
-			next.wantStarts(before + c.starts)
-		})
-	}
-}
-
 // A first server that fails at once ends the session, as it does without --lazy.
 func TestLazyFirstServerFails(t *testing.T) {
 	t.Parallel()

@@ -51,21 +51,6 @@ func (c caller) ps(t *testing.T, args ...string) []shown {
 	return list.Sessions
 }
 
-// On a terminal of 80 columns each line fits.
-func TestPsOnATerminal(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	s := startGateway(t).named("files", "serve")
-	y := small(t, nil, "ps")
-	y.typed("\n")
-	for _, text := range []string{"COMMAND", s.ID()[:8], "…"} {
-		y.expect(text)
-	}
-	_ = y.cmd.Wait()
-	endNicely(s.gw, s)
-}
-
 // A session that lives and cannot be read is named, and the exit code says that not all is known: to its own user as to root.
 func TestPsUnread(t *testing.T) {
 	if !onOwnHost(t) {

@@ -9,10 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"mcp-tether/e2e/stage"
-	"mcp-tether/e2e/testkit"
 )
 
 // A living gateway lets go of its servers' pipes: servers that ignore the end of their input stay. They are listed at
@@ -48,63 +45,6 @@ func TestDroppedIsEnded(t *testing.T) {
 			t.Error("a sibling in use was ended")
 		}
 	})
-}
-
-// A server that is reached by network was started over a pipe that is closed by now, as by ssh or by a CI job. The same
-// program without its socket is the control.
-func TestReapSparesListener(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	for _, family := range []string{"tcp", "unix", "none"} {
-		pid := orphan(t, fixture, "listen", family, "/tmp/listener-"+family)
-		spareListener(t, pid, family, "fixture listen "+family)
-	}
-	// A start script that does not end by exec is what the configuration names, and its child is what listens.
-	ok(t, os.WriteFile("/tmp/start", []byte(`"$@"; true`), 0o600))
-	pid := orphan(t, "/bin/sh", "/tmp/start", fixture, "listen", "tcp", "/tmp/listener-tcp")
-	spareListener(t, pid, "tcp", "^/bin/sh /tmp/start .* tcp")
-}
-
-// spareListener has a pass spare a server, unless it does not listen.
-func spareListener(t *testing.T, pid int, family, match string) {
-	t.Helper()
-	outgrow(t)
-	r := operator.reap(t, -1, "--kill", "--unwrapped", "--match="+match)
-	lives := unix.Kill(pid, 0) == nil && stage.Describe(pid).State != "Z"
-	if lives != (family != "none") {
-		t.Errorf("%s: lives: %v, found %v", family, lives, r.Findings)
-	}
-	_ = syscall.Kill(pid, syscall.SIGKILL)
-	_ = os.Remove("/tmp/listener-" + family)
-}
-
-// A server may be in use in a script whose own standard input is closed: another process writes to it, or the script waits
-// for its answer. The same server with its launcher alone is the control.
-func TestReapSparesPipeline(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	server := fixture + " listen none /tmp/"
-	ok(t, os.WriteFile("/tmp/script", []byte("echo up; answer=$(true | "+server+"awaited)\n"), 0o600))
-	for kind, argv := range map[string][]string{
-		"fed":     {"/bin/sh", "-c", "echo up; tail -f /dev/null | " + server + "fed >/tmp/fed.out"},
-		"awaited": {"/bin/sh", "/tmp/script"}, // it does not mention the server
-		"alone":   {"/bin/sh", "-c", server + "alone; true"},
-	} {
-		pid, match := orphan(t, argv...), "--match=fixture listen none /tmp/"+kind
-		testkit.Until(t, kind+": the server", func() bool {
-			out, err := os.ReadFile("/tmp/fed.out")
-			return len(operator.reap(t, -1, match).Findings) > 0 && (kind != "fed" || err == nil && len(out) > 0)
-		})
-		outgrow(t)
-		r := operator.reap(t, -1, "--kill", "--unwrapped", match)
-		lives := unix.Kill(pid, 0) == nil && stage.Describe(pid).State != "Z"
-		if used := kind != "alone"; lives != used || (r.classes() == "suspect") != used {
-			t.Errorf("%s: lives: %v, found %v", kind, lives, r.Findings)
-		}
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
 }
 
 // orphan starts a command over a pipe that is closed, from a shell that has ended, once it says that it is up.

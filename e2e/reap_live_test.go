@@ -7,12 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"mcp-tether/e2e/stage"
-	"mcp-tether/e2e/testkit"
 )
 
 // Living sessions are never touched, wherever their records lie and whoever sweeps.
@@ -82,35 +80,6 @@ func settle(t *testing.T) {
 	}
 }
 
-// A sweep while a session ends in its own time does not end it sooner.
-func TestReapDuringTeardown(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	s := startGateway(t).newSession()
-	s.shareRuntime()
-	s.Spawn(setup{Flags: []string{"--cgroup=off", "--term-grace=10m"}}, node(s.Dir, "serve,ignore-eof,ignore-term", "daemon,ignore-term", "setsid")...)
-	s.WaitReady()
-	s.gw.Kill()
-	s.awaitState(t, "ending")
-	testkit.Until(t, "the end of what obeys", func() bool { return len(stage.Holders(s.Life.Path)) <= 2 })
-	if r := operator.reap(t, 0, "--kill"); len(r.Findings) > 0 {
-		t.Errorf("found %v", r.Findings)
-	}
-	left := stage.Holders(s.Life.Path)
-	if len(left) != 2 {
-		t.Errorf("of the server and the daemon there are %v", left)
-	}
-	for _, p := range left {
-		_ = syscall.Kill(p.PID, syscall.SIGKILL)
-	}
-	s.WaitDead()
-	s.EndedWhole(deathCauses...)
-	if left := s.Records(); len(left) > 0 {
-		t.Errorf("records left: %v", left)
-	}
-}
-
 // Of two passes that end processes one works, the other says so; both at once never do harm.
 func TestTwoReapsAtOnce(t *testing.T) {
 	if !onOwnHost(t) {
@@ -140,38 +109,4 @@ func TestTwoReapsAtOnce(t *testing.T) {
 		t.Errorf("nobody swept: %v", outs)
 	}
 	s.swept()
-}
-
-// Living sessions, wrapped as they should be, are reported as surplus too when one gateway has many of a kind.
-func TestSurplusOfSessions(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	g := startGateway(t)
-	var all []*session
-	more := func() {
-		s := g.newSession()
-		s.shareRuntime()
-		s.Spawn(setup{Flags: polite()}, node(g.Dir, "serve")...)
-		all = append(all, s)
-		s.WaitReady()
-		s.IDs = []string{s.ownRecord()}
-	}
-	for range 8 {
-		more()
-	}
-	if r := operator.reap(t, 0, "--kill"); len(r.Findings) > 0 {
-		t.Errorf("found %v", r.Findings)
-	}
-	more()
-	r := operator.reap(t, 1, "--kill")
-	if r.classes() != "surplus" || r.Findings[0].Count != 9 || r.Findings[0].Gateway.PID != g.PID || r.Findings[0].Gateway.State != "alive" {
-		t.Errorf("found %v, want one surplus of 9 under %d", r.Findings, g.PID)
-	}
-	for _, s := range all {
-		if !s.whole(3) {
-			t.Errorf("session %s was touched", s.Name)
-		}
-	}
-	endNicely(g, all...)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -152,86 +151,5 @@ func TestReapForkingTree(t *testing.T) {
 	other.wantAlive(t, "the sweep")
 	if t.Failed() {
 		t.Logf("the sweep: %v", r.Findings)
-	}
-}
-
-// What a session has kept outlives the sweeps after its end, with what it has started: the record with the patterns is gone, and
-// its mark says that there were some. It is reported at most. Without patterns, the same process is ended.
-func TestReapKeepsAfterTheEnd(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	const helper = "daemon,closefds,comm=shared-helper/setsid,closefds,comm=other"
-	for _, c := range []struct {
-		name, keep, cgroup string
-		clean, lost        bool
-		kept               bool
-	}{
-		{"ended", "--keep=shared-*", "off", true, false, true},
-		{"both killed", "--keep=shared-*", "auto", false, false, true},
-		{"both killed, record lost", "--keep=shared-*", "auto", false, true, true},
-		{"no pattern, both killed, record lost", "", "off", false, true, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := startGateway(t).newSession()
-			s.shareRuntime()
-			flags := polite("--cgroup=" + c.cgroup)
-			if c.keep != "" {
-				flags = append(flags, "--keep=no-such-helper", c.keep)
-			}
-			s.Spawn(setup{Flags: flags}, node(s.Dir, "serve", helper, "setsid")...)
-			s.WaitReady()
-			id, all := s.ID(), stage.Holders(s.Flock)
-			if c.clean {
-				s.gw.Kill()
-				noError(t, s.WaitUnlocked())
-				if left := s.Records(); len(left) > 0 {
-					t.Fatalf("records left: %v", left)
-				}
-			} else {
-				killPair(t, s.PID)
-				s.gw.Kill()
-				testkit.Until(t, "the end of what the supervisor had forked", func() bool { return len(s.Wrappers()) == 0 })
-			}
-			if c.lost {
-				if o := operator.run(t, "reap", "--forget="+id); o.code != 0 {
-					t.Fatalf("forget: exit code %d, %s", o.code, o.stderr)
-				}
-			}
-			settle(t)
-			for _, args := range [][]string{nil, {"--kill"}, {"--kill", "--unwrapped", "--match=fixture node " + s.Dir}} {
-				r := operator.reap(t, -1, args...)
-				t.Logf("%v: %v", args, r.Findings)
-				for _, p := range all {
-					if f, ok := r.about(p.PID); ok && c.kept && f.Class != "suspect" {
-						t.Errorf("%v: %v is reported as %v", args, p, f)
-					}
-					if lives(p) != c.kept && (c.kept || args != nil) {
-						t.Errorf("%v: %v lives: %v", args, p, !c.kept)
-					}
-				}
-			}
-			if c.kept {
-				s.wantChildSpared(all)
-			}
-			s.EndAll()
-		})
-	}
-}
-
-// wantChildSpared ends the process that matches the pattern. What it has started is still reported only.
-func (s *session) wantChildSpared(all []proc) {
-	t := s.t
-	t.Helper()
-	top := slices.IndexFunc(all, func(p proc) bool { return strings.Contains(p.Args, "comm=shared-helper") })
-	if len(all) != 2 || top < 0 {
-		t.Fatalf("kept %v", all)
-	}
-	noError(t, syscall.Kill(all[top].PID, syscall.SIGKILL))
-	stage.AwaitExit(t, all[top].PID)
-	child := all[1-top]
-	r := operator.reap(t, 1, "--kill", "--unwrapped", "--match=fixture node "+s.Dir)
-	if f, ok := r.about(child.PID); !ok || f.Class != "suspect" || !lives(child) {
-		t.Errorf("%v was reported as %v, want a living suspect: now %v", child, f, stage.Describe(child.PID))
 	}
 }

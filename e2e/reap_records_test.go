@@ -208,60 +208,6 @@ func hold(t *testing.T, file string) {
 	}
 }
 
-// Records that cannot be read, beside a dead session: they are told of, and that one is swept.
-func TestReapOddRecords(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	victim := startInnocent(t, 0)
-	const dir, file = "/run/mcp-tether", "/run/mcp-tether/" + anID + ".json"
-	odd := map[string]struct {
-		change   func(*page)
-		by       func(name string) error // what is in its place
-		readable bool
-	}{
-		"link": {by: func(name string) error {
-			forge(t, 0, "/run/elsewhere", nil, victim.pid)
-			return os.Symlink("/run/elsewhere/"+anID+".json", name)
-		}},
-		"FIFO":              {by: func(name string) error { return syscall.Mkfifo(name, 0o600) }},
-		"cut short":         {by: func(name string) error { return os.WriteFile(name, []byte("{"), 0o600) }},
-		"empty":             {by: func(name string) error { return os.WriteFile(name, nil, 0o600) }, readable: true},
-		"server pid reused": {change: func(p *page) { p.Server.Start-- }, readable: true},
-		"anchor lives":      {change: func(p *page) { p.Anchor = p.Server }, readable: true},
-	}
-	for name, c := range odd {
-		t.Run(name, func(t *testing.T) {
-			s := startGateway(t).newSession()
-			s.shareRuntime()
-			s.Spawn(setup{Flags: polite("--cgroup=off")}, node(s.Dir, "serve", "daemon")...)
-			s.WaitReady()
-			killPair(t, s.PID)
-			forge(t, 0, dir, c.change, victim.pid)
-			if c.by != nil {
-				ok(t, os.Remove(file))
-				ok(t, c.by(file))
-			}
-			outgrow(t)
-			o := operator.run(t, "reap", "--kill", "--json")
-			var r sweep
-			// The pass is not complete where a record could not be read.
-			unread := strings.Contains(o.stderr, "not complete: ")
-			if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || (o.code == 2) != unread || unread == c.readable {
-				t.Errorf("exit code %d, %v\n%s%s", o.code, err, o.stdout, o.stderr)
-			}
-			if _, ok := r.about(victim.pid); ok {
-				t.Errorf("found %v", r.Findings)
-			}
-			victim.wantAlive(t, name)
-			s.WaitDead()
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-}
-
 // Everything of a record from before the last boot ended then: it is removed, and no process is looked for.
 func TestReapOtherBoot(t *testing.T) {
 	if !onOwnHost(t) {

@@ -1,16 +1,8 @@
 package e2e
 
 import (
-	"bufio"
 	"fmt"
-	"os"
-	"os/exec"
-	"syscall"
 	"testing"
-
-	"mcp-tether/e2e/stage"
-
-	"golang.org/x/sys/unix"
 )
 
 // Servers that were never wrapped. The other end of its standard input proves that no gateway uses such a server.
@@ -69,87 +61,4 @@ func TestSeveredIsEnded(t *testing.T) {
 		}
 		s.WaitDead()
 	})
-}
-
-// sibling is a server whose gateway is dead and whose standard input another process holds.
-type sibling struct {
-	session        *session
-	holder, server int
-}
-
-func startCareless(t *testing.T, stdio string, user int) sibling {
-	t.Helper()
-	s := startGatewayAs(t, user).newSession() // for its directory
-	argv := []string{"careless", "stdio=" + stdio, "stderr=" + s.Stderr, "lifeline=" + s.Life.Path, "--"}
-	cmd := exec.Command(fixture, append(argv, node(s.Dir, "serve,ignore-eof", "plain")...)...)
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
-	out, err := cmd.StdoutPipe()
-	s.ok(err)
-	s.ok(cmd.Start())
-	b := sibling{session: s}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	s.ok(err)
-	_, err = fmt.Sscan(line, &b.holder, &b.server)
-	s.ok(err)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	t.Cleanup(func() { _ = syscall.Kill(b.holder, syscall.SIGKILL) })
-	outgrow(t)
-	return b
-}
-
-// Another process could still write to it: reported, and never ended. The holder may belong to a user whose descriptors no
-// other user may look at. Without a holder it is ended.
-func TestHeldBySiblingIsSuspect(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	for _, stdio := range []string{"pipe", "socketpair"} {
-		t.Run(stdio, func(t *testing.T) {
-			b := startCareless(t, stdio, nobody)
-			s := b.session
-			suspect := func(held string) {
-				t.Helper()
-				r := s.as().reap(t, 1, s.match(), "--kill", "--unwrapped")
-				if f, ok := r.about(b.server); !ok || f.Class != "suspect" || f.Result != "listed" || f.Advice == "" {
-					t.Fatalf("held by %s: found %v, want the server, suspect", held, r.Findings)
-				}
-			}
-			suspect("a sibling")
-			heir := inheritEnd(t, b.holder)
-			suspect("a process of root")
-			if !s.Alive() {
-				t.Error("it was ended")
-			}
-			_ = heir.Kill()
-			_, _ = heir.Wait()
-			if r := s.as().reap(t, 0, s.match(), "--kill", "--unwrapped"); r.classes() != "severed" {
-				t.Errorf("with the holder gone found %v, want severed", r.Findings)
-			}
-			s.WaitDead()
-		})
-	}
-}
-
-// inheritEnd moves the end that a sibling holds (its fd 3) to a process of root, and ends the sibling.
-func inheritEnd(t *testing.T, holder int) *os.Process {
-	t.Helper()
-	pidfd, err := unix.PidfdOpen(holder, 0)
-	ok(t, err)
-	defer unix.Close(pidfd)
-	fd, err := unix.PidfdGetfd(pidfd, 3, 0)
-	ok(t, err)
-	end := os.NewFile(uintptr(fd), "end")
-	defer end.Close()
-	cmd := exec.Command(fixture, "rest")
-	cmd.ExtraFiles = []*os.File{end}
-	ok(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	_ = syscall.Kill(holder, syscall.SIGKILL)
-	stage.AwaitExit(t, holder)
-	return cmd.Process
 }

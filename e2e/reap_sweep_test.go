@@ -122,34 +122,6 @@ func (s *session) sweeper() (pid int) {
 	return pid
 }
 
-// What a sweep cannot judge is a session of another pid namespace with something in its cgroup. It is left, with what lives of
-// it.
-func TestSweepOfAnotherNamespace(t *testing.T) {
-	unshare := lookPath(t, "unshare")
-	testkit.Need(t, testkit.Namespaces, testkit.Cgroup)
-	t.Parallel()
-	g := startGateway(t)
-	s := g.newSession()
-	argv := []string{unshare, "--fork", "--pid", "--mount-proc", "/bin/sh", "-c", `"$@"; read -r end`, "sh"}
-	s.Spawn(setup{Bare: true}, append(argv, s.Wrap(polite(), node(s.Dir, "serve", "daemon", "setsid")...)...)...)
-	s.WaitReady()
-	killPair(t, firstChild(t, firstChild(t, s.PID)))
-	id, lock := s.ID(), filepath.Join(s.recordDir(), "sweep.lock")
-	neighbour := g.newSession()
-	neighbour.Runtime = s.Runtime
-	neighbour.Spawn(setup{Flags: polite()}, node(neighbour.Dir, "serve")...)
-	neighbour.WaitReady()
-	testkit.Until(t, "the end of a sweep", func() bool {
-		_, err := os.Stat(lock)
-		return err == nil && !stage.Held(lock)
-	})
-	if !s.Alive() || s.rawRecord(id) == "" {
-		t.Error("a session of another pid namespace was ended")
-	}
-	s.EndAll()
-	g.Kill()
-}
-
 // awaitGone returns when there is no such file.
 func awaitGone(t *testing.T, file string) {
 	t.Helper()

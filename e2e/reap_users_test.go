@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,41 +13,6 @@ import (
 	"mcp-tether/e2e/stage"
 	"mcp-tether/e2e/testkit"
 )
-
-// A host with several users, each with a file system of their own as runtime directory, as login managers mount it. Each of
-// these numbers its files from the same number on.
-func TestReapEachUserWithAFileSystem(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	ok(t, os.MkdirAll("/run/user", 0o755))
-	var all []innocent
-	inodes := map[uint64]int{}
-	for _, user := range []int{nobody, mallory, 1667} {
-		dir := fmt.Sprint("/run/user/", user)
-		ok(t, os.Mkdir(dir, 0o700))
-		ok(t, unix.Mount("none", dir, "tmpfs", 0, fmt.Sprintf("mode=700,uid=%d,gid=%d", user, user)))
-		victim := startInnocent(t, user)
-		outgrow(t)
-		forge(t, user, dir+"/mcp-tether", nil, victim.pid)
-		var st unix.Stat_t
-		ok(t, unix.Stat(dir+"/mcp-tether", &st))
-		inodes[st.Ino]++
-		all = append(all, victim)
-	}
-	if len(inodes) == len(all) {
-		t.Errorf("the directories have numbers of their own, %v: this tests nothing", inodes)
-	}
-	if r := operator.reap(t, 1); r.classes() != "record record record" {
-		t.Errorf("found %v", r.Findings)
-	}
-	operator.reap(t, 0, "--kill")
-	for _, victim := range all {
-		if victim.answers() == nil {
-			t.Errorf("pid %d lives", victim.pid)
-		}
-	}
-}
 
 // Whatever is met, a pass ends in time and says that it did.
 func TestReapTimeout(t *testing.T) {
@@ -90,37 +54,5 @@ func TestReapSeveredClient(t *testing.T) {
 		if told := strings.Contains(r.stdout, "the container may be there"); told != (code == 1) {
 			t.Errorf("%s: %s", name, r.stdout)
 		}
-	}
-}
-
-// Names are not users: only a directory that belongs to its user counts.
-func TestReapManyNames(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	const many = 50
-	for n := range many {
-		ok(t, os.WriteFile(dirOf(65_000+n), nil, 0o600))
-		ok(t, os.Symlink("/run", dirOf(66_000+n)))
-	}
-	wantStrangerServed(t)
-	if o := operator.run(t, "ps"); o.code != 0 || strings.Contains(o.stderr, "not looked after") {
-		t.Errorf("ps: exit code %d, %s", o.code, o.stderr)
-	}
-}
-
-// wantStrangerServed expects that root ends a dead session of a user with a high number whom no list names.
-func wantStrangerServed(t *testing.T) {
-	t.Helper()
-	const stranger = 3_000_000
-	victim := startInnocent(t, stranger)
-	outgrow(t)
-	forge(t, stranger, dirOf(stranger), nil, victim.pid)
-	r := operator.reap(t, -1, "--kill")
-	if r.classes() != "record" || r.Findings[0].Result != "ended" || len(r.Warnings) > 0 || len(r.Incomplete) > 0 {
-		t.Errorf("found %v, warnings %v, incomplete %v", r.Findings, r.Warnings, r.Incomplete)
-	}
-	if victim.answers() == nil {
-		t.Error("a process of a dead session lives")
 	}
 }

@@ -84,31 +84,6 @@ func (s *session) ownRecord() (own string) {
 	return own
 }
 
-// A process that somebody else started with the same command line lives on.
-func TestSameCommandOfOthers(t *testing.T) {
-	t.Parallel()
-	for i, e := range endings {
-		cgroup := []string{"auto", "off"}[i%2]
-		t.Run("cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
-			sample(t, 3)
-			t.Parallel()
-			ours := startGateway(t).newSession()
-			argv := node(ours.Dir, "serve", "daemon", "setsid")
-			ours.Spawn(setup{Flags: polite("--cgroup=" + cgroup)}, argv...)
-			theirs := startGateway(t).newSession()
-			theirs.Spawn(setup{Bare: true}, argv...)
-			ours.WaitReady()
-			theirs.WaitReady()
-			e.end(ours)
-			ours.Gone()
-			ours.EndedWhole(e.causes...)
-			if !theirs.whole(3) {
-				t.Errorf("a stranger was touched: %v", theirs.Members())
-			}
-		})
-	}
-}
-
 // whole tells whether the server answers, and that many processes hold the lifeline. Members that hold the lock in
 // its place count as one.
 func (s *session) whole(members int) bool {

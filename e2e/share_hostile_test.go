@@ -14,21 +14,6 @@ import (
 	"mcp-tether/e2e/testkit"
 )
 
-// A line that is too long ends its client alone.
-func TestShareTooLong(t *testing.T) {
-	t.Parallel()
-	s := share(t)
-	long, other := s.client(), s.client()
-	go func() { _, _ = long.in.WriteString(strings.Repeat("x", 65<<20)) }()
-	long.wantExit(125)
-	other.echo()
-	if n := s.starts(); n != 1 {
-		t.Errorf("%d servers were started", n)
-	}
-	other.close()
-	s.end()
-}
-
 // Whatever is said on the host's socket, its clients notice nothing.
 func TestShareOddWords(t *testing.T) {
 	t.Parallel()

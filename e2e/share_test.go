@@ -114,23 +114,6 @@ func TestShareSessionEnds(t *testing.T) {
 	}
 }
 
-// The server lives for a while after the last session, and then all is gone. The next session finds another one.
-func TestShareLinger(t *testing.T) {
-	t.Parallel()
-	s := share(t, "--share-linger=300ms")
-	first := s.client()
-	first.echo()
-	first.close()
-	s.wantGone()
-	second := s.client()
-	second.echo()
-	if n := s.starts(); n != 2 {
-		t.Errorf("%d servers were started, want 2", n)
-	}
-	second.close()
-	s.wantGone()
-}
-
 // A process of the server's session is killed, or the host itself. Open calls get errors, and the sessions go on with
 // another server without a new handshake. Nothing is left of the first.
 func TestShareServerKilled(t *testing.T) {
@@ -186,24 +169,6 @@ func TestShareHibernates(t *testing.T) {
 	a.wantExit(143)
 	b.echo()
 	s.end() // One that ends may be followed by others.
-}
-
-// The last line of each side reaches its reader, also without a newline.
-func TestShareLastLines(t *testing.T) {
-	t.Parallel()
-	const script = `IFS= read -r l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"` + version + `","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}'
-		IFS= read -r l; IFS= read -r l; printf '{"jsonrpc":"2.0","id":2,"result":{"got":"%s"}}' "${#l}"`
-	s := share(t, "--share-linger=0s")
-	s.command = []string{"sh", "-c", script, "sh", s.Dir}
-	c := s.client()
-	if _, err := c.in.WriteString(`{"jsonrpc":"2.0","id":7,"method":"last"}`); err != nil {
-		t.Fatal(err)
-	}
-	c.in.Close()
-	if r := c.answer(7); r.Error != nil || !strings.Contains(string(r.Result), `"got":"40"`) {
-		t.Errorf("%s, %+v", r.Result, r.Error)
-	}
-	s.wantGone()
 }
 
 // After long messages a host is back to what it was, but for what the runtime keeps for itself. Seen to keep ten megabytes.

@@ -1,6 +1,10 @@
 package e2e
 
 import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,4 +49,34 @@ func TestStoppedAtStart(t *testing.T) {
 			})
 		}
 	}
+}
+
+// brief is a gateway for one early death, see fixture/brief.go.
+type brief struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+}
+
+// brief starts the gateway and returns when the signal is sent.
+func (s *session) brief(keys, argv []string) *brief {
+	s.t.Helper()
+	full := append([]string{"brief", "stderr=" + s.Stderr, "lifeline=" + s.Life.Path, "env=XDG_RUNTIME_DIR=" + s.Runtime}, keys...)
+	b := &brief{cmd: exec.Command(fixture, append(append(full, "--"), argv...)...)}
+	b.cmd.Stderr = os.Stderr
+	in, err := b.cmd.StdinPipe()
+	s.ok(err)
+	out, err := b.cmd.StdoutPipe()
+	s.ok(err)
+	b.in = in
+	s.ok(b.cmd.Start())
+	s.t.Cleanup(b.end)
+	// This reads "sent", or the end of the file if the gateway itself got the signal.
+	_, _ = bufio.NewReader(out).ReadString('\n')
+	return b
+}
+
+func (b *brief) end() {
+	_ = b.in.Close()
+	_ = b.cmd.Process.Kill()
+	_ = b.cmd.Wait()
 }

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -138,28 +137,6 @@ func TestBytesAreIdentical(t *testing.T) {
 				t.Errorf("exit %d", code)
 			}
 			c.s.Gone()
-		})
-	}
-}
-
-// Lines of a mebibyte, each way.
-func TestLongLines(t *testing.T) {
-	t.Parallel()
-	for _, stdio := range []string{"pipe", "socketpair"} {
-		t.Run(stdio, func(t *testing.T) {
-			t.Parallel()
-			s := begin(t, setup{Stdio: stdio, Flags: polite()}, "serve")
-			filler := strings.Repeat("0123456789abcdef", mib/16)
-			for id := range 5 {
-				line := `{"jsonrpc":"2.0","id":` + strconv.Itoa(id) + `,"params":"` + filler + `"}`
-				want := `{"jsonrpc":"2.0","id":` + strconv.Itoa(id) + `,"result":` + line + "}\n"
-				if s.Ask(line) != want {
-					t.Fatalf("line %d is not the same", id)
-				}
-			}
-			s.closeStdin()
-			wantExit(t, s.Wait(), "exit 0")
-			s.Gone()
 		})
 	}
 }

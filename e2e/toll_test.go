@@ -4,49 +4,11 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"mcp-tether/e2e/testkit"
 )
-
-// tollCase is a server with what it leaves behind.
-type tollCase struct {
-	root          string
-	children      []string
-	flags         []string
-	ended, killed int
-	names         []string
-}
-
-func tollCases() map[string]tollCase {
-	return map[string]tollCase{
-		"nothing":                 {root: "serve", flags: polite()},
-		"one that has to be hit":  {root: "serve", children: []string{"daemon,comm=helper", "daemon,comm=deaf,ignore-term"}, flags: resisting(), ended: 2, killed: 1, names: []string{"deaf", "helper"}},
-		"the server as well":      {root: "serve,ignore-eof,ignore-term", children: []string{"daemon,comm=deaf,ignore-term"}, flags: quick(), ended: 2, killed: 2, names: []string{"deaf"}},
-		"one that is to be kept":  {root: "serve", children: []string{"daemon,comm=helper", "daemon,comm=spared,keep"}, flags: polite(), ended: 1, names: []string{"helper"}},
-		"without a cgroup either": {root: "serve", children: []string{"daemon,comm=deaf,ignore-term"}, flags: resisting("--cgroup=off"), ended: 1, killed: 1, names: []string{"deaf"}},
-	}
-}
-
-// The closing event says what was ended, and how.
-func TestLogSaysWhatWasEnded(t *testing.T) {
-	t.Parallel()
-	for name, c := range tollCases() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := begin(t, setup{Flags: c.flags}, c.root, c.children...)
-			s.closeStdin()
-			s.Wait()
-			e := s.Ended()
-			slices.Sort(e.Names)
-			if e.Ended != c.ended || e.Killed != c.killed || !slices.Equal(e.Names, c.names) {
-				t.Errorf("%d ended, %d killed, %q, want %+v", e.Ended, e.Killed, e.Names, c)
-			}
-		})
-	}
-}
 
 // So does run itself to a person, and to nobody else.
 func TestTerminalSaysWhatWasEnded(t *testing.T) {

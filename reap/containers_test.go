@@ -403,23 +403,6 @@ func TestEndWithoutEngine(t *testing.T) {
 	}
 }
 
-// A filter in front of an engine may forbid all that is not about containers. That is no failure of the engine.
-func TestEndBehindAFilter(t *testing.T) {
-	e := startFake(t, "a", "theirs")
-	e.Lock()
-	e.Takes = refusal(func(r *http.Request) bool { return !strings.HasPrefix(r.URL.Path, "/containers/") }, http.StatusForbidden, "Request forbidden by administrative rules.")
-	e.Unlock()
-	s := deadSession(t, e.url, true)
-	h, warnings := scanned(t, Reach{Recorded: true}, s)
-	found := find(h, Rules{})
-	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
-		t.Fatal(err)
-	}
-	if len(found) != 1 || found[0].Result != "ended" || e.Have["a"] != nil || e.Have["theirs"] == nil || warnings != "" {
-		t.Errorf("%+v, left %v, %s", found, e.Have, warnings)
-	}
-}
-
 // An engine goes away between the scan and the end.
 func TestEndOfEngineThatGoes(t *testing.T) {
 	e := startFake(t, "a")

@@ -421,9 +421,9 @@ var commands = [][]string{
 func modelRules() Rules {
 	all := clients.File{AnyUser: true}
 	for i, c := range commands {
-		all.Servers = append(all.Servers, clients.Server{Name: fmt.Sprint("s", i), Command: c[0], Args: slices.Clone(c[1:])})
+		all.Servers = append(all.Servers, clients.Server{Name: fmt.Sprint("s", i), Args: slices.Clone(c)})
 	}
-	all.Servers = append(all.Servers, clients.Server{Name: "boxed", Command: "docker", Args: []string{"run", "-i", "--rm", boxed}})
+	all.Servers = append(all.Servers, clients.Server{Name: "boxed", Args: []string{"docker", "run", "-i", "--rm", boxed}})
 	m := clients.NewMatcher([]clients.File{all}, nil)
 	return Rules{Match: m.Match, SurplusOver: 8}
 }

@@ -16,7 +16,7 @@ func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed, err := strconv.ParseUint(os.Getenv(SeedVar), 10, 64)
 	if err != nil {
-		seed = rand.Uint64()
+		seed = rand.Uint64() //nolint:forbidigo // it is told
 	}
 	t.Logf("%s=%d", SeedVar, seed)
 	return seed

@@ -89,7 +89,7 @@ func RunAs(ctx context.Context, uid int, words []string) (out []byte, code int, 
 			return
 		}
 		proc.SealInherited()
-		out, code, err = capture(ctx, proc.SelfExe, DelegatedArgs(os.Args[0], uid, words))
+		out, code, err = capture(ctx, proc.SelfExe, delegatedArgs(os.Args[0], uid, words))
 	}()
 	<-ended
 	return out, code, err

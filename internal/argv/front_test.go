@@ -30,7 +30,7 @@ func TestWantsFront(t *testing.T) {
 		env := func(name string) string {
 			return map[string]string{"MCP_TETHER_HIBERNATE": c.hibernate, "MCP_TETHER_ON_CRASH": c.onCrash, "MCP_TETHER_LAZY": c.lazy}[name]
 		}
-		if got := WantsFront(c.args, env); got != c.want {
+		if got, _ := Wants(c.args, env); got != c.want {
 			t.Errorf("%+v: %t", c, got)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mcp-tether/internal/waiting"
 )
 
 // The hidden first arguments, with which one process of ours starts another. A word may follow that tells it more, and then
@@ -53,4 +55,33 @@ func splitRole(args []string, v any) (own []string, name string, err error) {
 		return nil, "", fmt.Errorf("%s %.80q: %w: %w", args[1], args[2], errRole, err)
 	}
 	return append([]string{args[0]}, args[3:]...), name, nil
+}
+
+// SweepArgs is the command line of a sweep, for the program that was started under the given name.
+func SweepArgs(program string) []string { return inRole(program, roleSweep) }
+
+// IsSweep reports whether a command line is one of SweepArgs.
+func IsSweep(args []string) bool { return hasRole(args, roleSweep) && len(args) == 2 }
+
+// IsSession reports whether a command line is that of a session, with a front or without. Every process can choose its own.
+func IsSession(args []string) bool { return hasRole(args, "run", waiting.RoleSession) }
+
+// delegatedArgs is the command line of a child that becomes a user, for the program that was started under the given
+// name.
+func delegatedArgs(program string, uid int, words []string) []string {
+	return inRole(program, roleDelegated, append([]string{joined("", uid)}, words...)...)
+}
+
+// SplitDelegatedArgs undoes delegatedArgs: the command line without what is hidden. ok is false where the command line
+// is not a delegated one.
+func SplitDelegatedArgs(args []string) (own []string, uid int, ok bool, err error) {
+	if !hasRole(args, roleDelegated) {
+		return nil, 0, false, nil
+	}
+	own, _, err = splitRole(args, &uid)
+	if err == nil && uid < 0 {
+		// To setresuid(2), a negative number means "no other".
+		err = fmt.Errorf("%s: %w", args[1], errRole)
+	}
+	return own, uid, true, err
 }

@@ -49,7 +49,7 @@ var Run = [...]Flag{
 	{Name: "restart-on", Env: "MCP_TETHER_RESTART_ON", Kind: List, Front: true, Group: groupReplace,
 		Usage: "start the server again when the file or directory `PATH` changes (repeatable)"},
 
-	{Name: "share", Env: EnvShare, Share: true, Group: groupShare,
+	{Name: "share", Env: envShare, Share: true, Group: groupShare,
 		Usage: "share one server with the other sessions that have the same command, directory and environment"},
 	{Name: "share-scope", Env: EnvScope, Default: ScopeGateway, Values: []string{ScopeGateway, ScopeUser}, Kind: Text, Share: true, Group: groupShare,
 		Usage: "share among the sessions of one gateway or of all gateways of the user: `SCOPE` gateway or user"},

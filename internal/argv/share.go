@@ -13,7 +13,7 @@ const (
 	shareScopeFlag  = "share-scope"
 	shareIgnoreFlag = "share-ignore-env"
 
-	EnvShare   = "MCP_TETHER_SHARE"
+	envShare   = "MCP_TETHER_SHARE"
 	EnvScope   = "MCP_TETHER_SHARE_SCOPE"
 	EnvIgnored = "MCP_TETHER_SHARE_IGNORE_ENV"
 )
@@ -23,21 +23,6 @@ const (
 	ScopeGateway = "gateway"
 	ScopeUser    = "user"
 )
-
-// WantsShare reports whether the flags before the command ask for a shared server. args follow the word run, and env is the
-// value of MCP_TETHER_SHARE.
-func WantsShare(args []string, env string) bool {
-	wanted, help := isTrue(env), false
-	eachFlag(args, func(f flag) {
-		switch f.name {
-		case shareFlag:
-			wanted = !f.attached || isTrue(f.value)
-		default:
-			help = help || isHelp(f.name)
-		}
-	})
-	return wanted && !help
-}
 
 // ShareScope is the value of --share-scope; env is that of MCP_TETHER_SHARE_SCOPE.
 func ShareScope(args []string, env string) string {

@@ -12,12 +12,14 @@ func TestWantsShare(t *testing.T) {
 		"x --share": false, "--name --share -- x": false, "--name=a --share -- x": true, "--share --help": false, "-h --share": false,
 		"--share-scope user -- x": false, "--share-scope=user --share -- x": true, "--no-history --share x": true,
 	} {
-		if got := WantsShare(strings.Fields(line), ""); got != want {
+		if _, got := Wants(strings.Fields(line), func(string) string { return "" }); got != want {
 			t.Errorf("%q: %v", line, got)
 		}
 	}
-	if !WantsShare([]string{"--", "x"}, "1") || WantsShare([]string{"--share=false", "--", "x"}, "true") {
-		t.Error("the variable is not asked, or wins over the flag")
+	for line, want := range map[string]bool{"-- x": true, "--share=false -- x": false} {
+		if _, got := Wants(strings.Fields(line), func(string) string { return "1" }); got != want {
+			t.Errorf("%q: the variable is not asked, or wins over the flag", line)
+		}
 	}
 }
 
@@ -59,9 +61,9 @@ func TestSessionArgs(t *testing.T) {
 		if !slices.Equal(got, append([]string{"tether", "__session", "--share=false", "--lazy=false", "--hibernate=0", "--on-crash=end", "--restart-on=", "--stdout-guard=false", "--keep-stderr=false"}, strings.Fields(want)...)) {
 			t.Errorf("%q gives %q", line, got)
 		}
-		if WantsShare(got[2:], "1") || WantsFront(got[2:], func(name string) string {
-			return map[string]string{"MCP_TETHER_HIBERNATE": "10m", "MCP_TETHER_ON_CRASH": Restart, "MCP_TETHER_LAZY": "1", "MCP_TETHER_STDOUT_GUARD": "1", "MCP_TETHER_KEEP_STDERR": "1"}[name]
-		}) {
+		if front, share := Wants(got[2:], func(name string) string {
+			return map[string]string{envShare: "1", "MCP_TETHER_HIBERNATE": "10m", "MCP_TETHER_ON_CRASH": Restart, "MCP_TETHER_LAZY": "1", "MCP_TETHER_STDOUT_GUARD": "1", "MCP_TETHER_KEEP_STDERR": "1"}[name]
+		}); front || share {
 			t.Errorf("%q: the session of the server shares, or wants a front", line)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mcp-tether/internal/argv"
 	"mcp-tether/supervise"
 )
 
@@ -65,23 +64,8 @@ func app(out io.Writer, commands []*cli.Command) *cli.App {
 	}
 }
 
-// commands describes the commands. delegated says that root has started us, as a user, to do something for that user, and behind are the
-// words after "--" of wrap.
-func commands(delegated bool, behind []string) []*cli.Command {
-	return []*cli.Command{wrapCommand(behind), doctorCommand(), unwrapCommand(), psCommand(), historyCommand(), stopCommand(delegated), restartCommand(), reapCommand(delegated),
-		runCommand(nil), completionCommand(), helpCommand(), versionCommand(), completeCommand()}
-}
-
-// describeCommand describes a command with these flags.
-func describeCommand(name, usage, arguments, help string, flags []argv.Flag, do cli.ActionFunc) *cli.Command {
-	return &cli.Command{
-		Name: name, Usage: usage, UsageText: strings.TrimSpace("mcp-tether " + name + " " + arguments), Description: help,
-		HideHelpCommand: true, OnUsageError: badUsage, Flags: parserFlags(flags), Action: do,
-	}
-}
-
-// command runs any command but run.
-func command(args []string, delegated bool) int {
+// ask plays the part of any command but run.
+func ask(args []string, delegated bool) int {
 	var behind []string
 	if i := slices.Index(args, "--"); i > 0 && args[1] == "wrap" {
 		args, behind = args[:i], append([]string{}, args[i+1:]...)

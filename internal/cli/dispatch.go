@@ -1,5 +1,3 @@
-// Package cli is the command line: one file a command, and the choice of the role that this process plays. It parses
-// flags, calls the rooms below, and prints what they return. Exit codes are decided here and taken by main.
 package cli
 
 import (
@@ -25,7 +23,7 @@ func Main(args []string) int {
 	runtime.LockOSThread()
 	switch part, page, happening, _ := waiting.Entered(); part {
 	case waiting.Starter:
-		if args[1] == "run" && (argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) || argv.WantsFront(args[2:], os.Getenv)) {
+		if fronts, shares := argv.Wants(args[2:], os.Getenv); args[1] == "run" && (fronts || shares) {
 			report(0, errTerminal)
 		}
 		return serve(append([]string{args[0], "run"}, args[2:]...), page)
@@ -47,7 +45,7 @@ func play(args []string) int {
 		if err != nil {
 			return report(exitUnread, err)
 		}
-		return command(own, true)
+		return ask(own, true)
 	}
 	if own, h, ok, err := argv.SplitHostArgs(args); ok {
 		if err != nil {
@@ -63,14 +61,14 @@ func play(args []string) int {
 	case len(args) > 1 && args[1] == "run":
 		return run(args, nil)
 	}
-	return command(args, false)
+	return ask(args, false)
 }
 
 // run is a user's: with flags that may ask for a front, or in a binary that has no entry before the runtime. Without a page there is no
 // waiter. A front that shares never leaves, so one that goes on where another was shares nothing.
 func run(args []string, page *waiting.Page) int {
-	shares := argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) && (page == nil || !page.Resumes())
-	fronts := argv.WantsFront(args[2:], os.Getenv)
+	fronts, shares := argv.Wants(args[2:], os.Getenv)
+	shares = shares && (page == nil || !page.Resumes())
 	if page == nil && (shares || fronts) && proc.OnTerminal() {
 		report(0, errTerminal)
 		shares, fronts = false, false

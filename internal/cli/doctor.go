@@ -27,10 +27,6 @@ Examples:
    mcp-tether doctor
    mcp-tether doctor --json | jq '.checks[] | select(.state != "ok")'`
 
-func doctorCommand() *cli.Command {
-	return describeCommand("doctor", "say what works here, what is not wrapped and what leaks", "[flags]", doctorHelp, jsonFlags[:], examine)
-}
-
 func examine(c *cli.Context) error {
 	if c.Args().Present() {
 		return usageError("doctor takes no arguments, got " + c.Args().First())
@@ -40,9 +36,9 @@ func examine(c *cli.Context) error {
 	if c.Bool("json") {
 		err = doctor.JSON(os.Stdout, all)
 	} else {
-		on := coloured(os.Stdout)
-		colours := map[doctor.State]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}
-		err = doctor.Text(os.Stdout, all, func(s doctor.State, text string) string { return paint(on, colours[s], text) })
+		on := display.Coloured(os.Stdout)
+		colours := map[doctor.State]string{doctor.OK: display.Green, doctor.Warn: display.Yellow, doctor.Fail: display.Red}
+		err = doctor.Text(os.Stdout, all, func(s doctor.State, text string) string { return display.Paint(on, colours[s], text) })
 	}
 	if err != nil {
 		return err
@@ -65,17 +61,7 @@ func leaks() []doctor.Check {
 	if os.Getuid() == 0 {
 		o.ForUsers = []string{"reap", "--json"}
 	}
-	done := make(chan []doctor.Check, 1)
-	go func() {
-		r, err := reap.Pass(o)
-		done <- leaking(r, err)
-	}()
-	select {
-	case all := <-done:
-		return all
-	case <-time.After(leakTimeout):
-		return []doctor.Check{{About: doctor.AboutLeaks, State: doctor.Warn, Found: "a process or file could not be read in time", Cure: "mcp-tether reap"}}
-	}
+	return leaking(passInTime(o))
 }
 
 func leaking(r reap.Report, err error) []doctor.Check {

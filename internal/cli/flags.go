@@ -89,31 +89,6 @@ func defaultOf(f *argv.Flag) string {
 // jsonFlags are those of commands that have no other.
 var jsonFlags = [...]argv.Flag{{Name: "json", Usage: "print one JSON object"}}
 
-// tableOf are the flags of a command.
-func tableOf(command string) []argv.Flag {
-	switch command {
-	case "run":
-		return argv.Run[:]
-	case "reap":
-		return reapFlags[:]
-	case "ps":
-		return psFlags[:]
-	case "stop":
-		return stopFlags[:]
-	case "restart":
-		return restartFlags[:]
-	case "wrap":
-		return wrapFlags[:]
-	case "unwrap":
-		return wrapFlags[:alsoUnwrap]
-	case "history":
-		return historyFlags[:]
-	case "doctor":
-		return jsonFlags[:]
-	}
-	return nil
-}
-
 // visible are the flags that help, completion and pages show.
 func visible(table []argv.Flag) []argv.Flag {
 	return slices.DeleteFunc(slices.Clone(table), func(f argv.Flag) bool { return f.Hidden })

@@ -9,40 +9,23 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mcp-tether/internal/argv"
+	"mcp-tether/internal/display"
 )
 
-func helpCommand() *cli.Command {
-	return describeCommand("help", "show help about a command", "[COMMAND]", "", nil, func(c *cli.Context) error {
-		name := c.Args().First()
-		if name == "" {
-			return cli.ShowAppHelp(c)
-		}
-		if c.App.Command(name) == nil {
-			return noCommand(c.App, name)
-		}
-		return cli.ShowCommandHelp(c, name)
-	})
-}
-
-func versionCommand() *cli.Command {
-	return describeCommand("version", "print the version", "", "", nil, func(c *cli.Context) error { cli.ShowVersion(c); return nil })
+func help(c *cli.Context) error {
+	name := c.Args().First()
+	if name == "" {
+		return cli.ShowAppHelp(c)
+	}
+	if c.App.Command(name) == nil {
+		return noCommand(c.App, name)
+	}
+	return cli.ShowCommandHelp(c, name)
 }
 
 func noCommand(a *cli.App, name string) error {
 	hint := cli.SuggestCommand(a.VisibleCommands(), name)
 	return usageError("no such command: " + name + "; d" + strings.TrimPrefix(hint, "D") + " (see mcp-tether --help)")
-}
-
-// groups are the commands as a user meets them.
-var groups = [...]struct {
-	title string
-	names []string
-}{
-	{"Start here", []string{"wrap", "doctor", "unwrap"}},
-	{"Look", []string{"ps", "history"}},
-	{"End or start again", []string{"stop", "restart", "reap"}},
-	{"What wrap writes", []string{"run"}},
-	{"Other", []string{"completion", "help", "version"}},
 }
 
 // words are what a newcomer may not know.
@@ -64,8 +47,8 @@ func printHelp(w io.Writer, _ string, about any) {
 		printOverview(w, about.(*cli.App))
 		return
 	}
-	on := coloured(w)
-	fmt.Fprintf(w, "%s - %s\n\n   %s\n", paint(on, bold, "mcp-tether "+c.Name), c.Usage, c.UsageText)
+	on := display.Coloured(w)
+	fmt.Fprintf(w, "%s - %s\n\n   %s\n", display.Paint(on, display.Bold, "mcp-tether "+c.Name), c.Usage, c.UsageText)
 	if c.Description != "" {
 		fmt.Fprintf(w, "\n%s\n", indented(c.Description))
 	}
@@ -73,7 +56,7 @@ func printHelp(w io.Writer, _ string, about any) {
 	for i, f := range visible(tableOf(c.Name)) {
 		if i == 0 || f.Group != group {
 			group = f.Group
-			fmt.Fprintf(w, "\n%s:\n", paint(on, bold, cmp.Or(group, "Flags")))
+			fmt.Fprintf(w, "\n%s:\n", display.Paint(on, display.Bold, cmp.Or(group, "Flags")))
 		}
 		printFlag(w, on, &f)
 	}
@@ -98,17 +81,19 @@ func printFlag(w io.Writer, on bool, f *argv.Flag) {
 	if len(more) > 0 {
 		text += " (" + strings.Join(more, ", ") + ")"
 	}
-	fmt.Fprintf(w, "   %s%s\n%s\n", paint(on, bold, name), value, fold(text, flagIndent))
+	fmt.Fprintf(w, "   %s%s\n%s\n", display.Paint(on, display.Bold, name), value, fold(text, flagIndent))
 }
 
 func printOverview(w io.Writer, a *cli.App) {
-	on := coloured(w)
-	fmt.Fprintf(w, "%s - %s\n\n   mcp-tether COMMAND [flags]\n", paint(on, bold, a.Name), a.Usage)
-	for _, g := range groups {
-		fmt.Fprintf(w, "\n%s:\n", paint(on, bold, g.title))
-		for _, name := range g.names {
-			fmt.Fprintf(w, "   %-12s%s\n", name, a.Command(name).Usage)
+	on := display.Coloured(w)
+	fmt.Fprintf(w, "%s - %s\n\n   mcp-tether COMMAND [flags]\n", display.Paint(on, display.Bold, a.Name), a.Usage)
+	group := ""
+	for i := range table {
+		if table[i].group != group {
+			group = table[i].group
+			fmt.Fprintf(w, "\n%s:\n", display.Paint(on, display.Bold, group))
 		}
+		fmt.Fprintf(w, "   %-12s%s\n", table[i].name, table[i].usage)
 	}
 	fmt.Fprintf(w, "\n%s\n", words)
 }

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/display"
@@ -42,10 +40,6 @@ Examples:
 var historyFlags = [...]argv.Flag{
 	{Name: "grep", Kind: argv.Text, Usage: "only the sessions with `TEXT` in their name or command, or in what is told of their processes"},
 	{Name: "json", Usage: "print one JSON object"},
-}
-
-func historyCommand() *cli.Command {
-	return describeCommand("history", "show sessions that are over: why, and what was ended", "[flags] [SESSION]", historyHelp, historyFlags[:], history)
 }
 
 // pastSessions are the sessions of the user that are over, eldest first.
@@ -89,11 +83,11 @@ func history(c *cli.Context) error {
 	case len(all) == 0 && text != "":
 		fmt.Fprintln(os.Stderr, "no session that is over says", display.Text(text))
 	case id != "":
-		err = showPast(all[0])
+		err = display.ShowPast(os.Stdout, all[0])
 	case len(all) == 0:
 		fmt.Fprintln(os.Stderr, "no session has ended yet")
 	default:
-		err = listPast(all, text)
+		err = display.ListPast(os.Stdout, all, text, width())
 	}
 	if unread > 0 && err == nil {
 		err = status{exitUnread, fmt.Errorf("not complete: %s of the history could not be read", counted(unread, "line"))}
@@ -115,109 +109,4 @@ func pastByID(all []*session.Past, id string) (one []*session.Past, err error) {
 		return nil, fmt.Errorf("no session %q is over (mcp-tether history lists them, mcp-tether ps the living ones)", id)
 	}
 	return nil, fmt.Errorf("%d sessions begin with %q: give more of the id", len(one), id)
-}
-
-// shortPastID is how much of an id a terminal has, as in ps.
-const shortPastID = 8
-
-const pastColumns = "SESSION\tNAME\tGATEWAY\tSTARTED\tLASTED\tWHY\tEXIT\tENDED\tLEFT\tPEAK\tCOMMAND"
-
-// pastRow are the columns of a session.
-func pastRow(p *session.Past) string {
-	ended, peak := display.Number(p.Ended), "-"
-	if p.Killed > 0 {
-		ended += fmt.Sprintf(", %d by SIGKILL", p.Killed)
-	}
-	if p.PeakBytes > 0 {
-		peak = display.Size(p.PeakBytes)
-	}
-	exit := "-"
-	if p.Exit >= 0 {
-		exit = fmt.Sprint(p.Exit)
-	}
-	return fmt.Sprintf("%s\t%s\t%d %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", p.ID, orDash(p.Name), p.Gateway.PID, display.Text(p.GatewayComm),
-		p.Started.Local().Format("Jan 02 15:04"), display.Age(int64(p.Seconds)), why(p), exit, ended, display.Number(len(p.Left)), peak, display.Command(p.Args))
-}
-
-// fateRow says what became of a process, below its session.
-func fateRow(f *session.Fate) string {
-	return fmt.Sprintf("%s\t%s  %d  %s", strings.Repeat("\t", strings.Count(pastColumns, "\t")-1), display.Text(f.What), f.PID, display.Text(f.Command))
-}
-
-// listPast lists the sessions, and with a text those of their processes of which it is said.
-func listPast(all []*session.Past, text string) error {
-	width, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil {
-		width = 0
-	}
-	left := false
-	rows := []string{pastColumns}
-	for _, p := range all {
-		left = left || len(p.Left) > 0
-		row := pastRow(p)
-		if width > 0 {
-			row = row[:shortPastID] + row[len(p.ID):]
-		}
-		rows = append(rows, row)
-		for i := range p.Processes {
-			if text != "" && p.Processes[i].Says(text) {
-				rows = append(rows, fateRow(&p.Processes[i]))
-			}
-		}
-	}
-	return display.Table(os.Stdout, rows, width, func(column int) bool { return column == 8 && !left })
-}
-
-// showPast shows all of one session, a line for each column.
-func showPast(p *session.Past) error {
-	cells := strings.Split(pastRow(p), "\t")
-	var rows []string
-	for i, column := range strings.Split(pastColumns, "\t") {
-		rows = append(rows, column+"\t"+cells[i])
-	}
-	rows = append(rows, "NAMES\t"+orDash(strings.Join(p.Names, ", ")), "KEPT\t"+display.Number(p.Kept), "CONTAINERS\t"+display.Number(p.Containers))
-	for _, f := range p.Processes {
-		rows = append(rows, fmt.Sprintf("PROCESS\t%s: %d %s", display.Text(f.What), f.PID, display.Text(f.Command)))
-	}
-	for _, left := range p.Left {
-		rows = append(rows, "LEFT\t"+display.Text(left))
-	}
-	for _, line := range p.Stderr {
-		rows = append(rows, "STDERR\t"+display.Text(line))
-	}
-	for _, s := range p.Starts {
-		rows = append(rows, "START\t"+strings.ReplaceAll(pastRow(s), "\t", "  "))
-	}
-	return display.Table(os.Stdout, rows, 0, func(int) bool { return false })
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return display.Text(text)
-}
-
-// why is the cause of the end, with what a front has done before. Where the front has not ended, it is that of its last start.
-func why(s *session.Past) string {
-	out := s.Cause
-	if s.Signal != "" {
-		out = s.Signal
-	}
-	if s.Open {
-		out = "its server: " + out
-	}
-	if s.OOMKills > 0 {
-		out += ", out of memory"
-	}
-	if s.Sleeps > 0 {
-		out += fmt.Sprint(", slept ", s.Sleeps)
-	}
-	if s.Reaped {
-		out += ", ended by reap"
-	}
-	if s.Restarts > 0 {
-		out += fmt.Sprint(", restarted ", s.Restarts)
-	}
-	return display.Text(out)
 }

@@ -4,18 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sort"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/display"
 	"mcp-tether/internal/live"
-	"mcp-tether/internal/proc"
-	"mcp-tether/internal/session"
 )
 
 const psHelp = `Lists the living sessions that you may see: your own, or those of all
@@ -33,13 +28,9 @@ Examples:
 var psFlags = [...]argv.Flag{
 	{Name: "tree", Usage: "show every process and container"},
 	{Name: "quiet", Short: "q", Usage: "print nothing but whole ids"},
-	{Name: "watch", Usage: "show again and again; on a terminal as a tree with keys"},
+	{Name: "watch", Usage: "show again and again, as a tree with keys"},
 	{Name: "interval", Default: "2s", Kind: argv.Duration, Usage: "with --watch: `DURATION` from one list to the next"},
 	{Name: "json", Usage: "print one JSON object"},
-}
-
-func psCommand() *cli.Command {
-	return describeCommand("ps", "show living sessions", "[flags] [SESSION]", psHelp, psFlags[:], ps)
 }
 
 func ps(c *cli.Context) error {
@@ -56,26 +47,20 @@ func ps(c *cli.Context) error {
 		}
 		return err
 	}
-	if c.NArg() > 0 || c.Bool("quiet") {
-		return usageError("--watch takes no SESSION and no --quiet")
+	if c.NArg() > 0 || c.Bool("quiet") || c.Bool("json") || !term.IsTerminal(int(os.Stdout.Fd())) || os.Getenv("TERM") == "dumb" {
+		return usageError("--watch shows all sessions on a terminal; elsewhere: watch mcp-tether ps")
 	}
-	if !c.Bool("json") && term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb" {
-		return watch(c.Duration("interval"))
-	}
-	arriving, err := proc.Catch(1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGHUP-1))
-	for over := false; err == nil && !over; {
-		_, err = list(c)
-		over = err == nil && proc.Poll([]unix.PollFd{{Fd: int32(arriving.FD()), Events: unix.POLLIN}}, c.Duration("interval")) > 0
-	}
-	return err
+	return live.Watch(runtimeDir(), c.Duration("interval"))
 }
 
 // list prints the sessions once, and reports whether something could not be read.
 func list(c *cli.Context) (incomplete bool, err error) {
-	all, unread, missing, err := shownSessions()
+	seen, err := live.See(runtimeDir(), live.AddContainers)
+	seen.Close()
 	if err != nil {
 		return false, err
 	}
+	all, missing := seen.Sessions, seen.Missing()
 	for _, m := range missing {
 		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", m)
 	}
@@ -85,10 +70,7 @@ func list(c *cli.Context) (incomplete bool, err error) {
 			return false, err
 		}
 	}
-	view := live.View{Tree: c.Bool("tree"), Users: os.Getuid() == 0}
-	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-		view.Width = width
-	}
+	view := live.View{Tree: c.Bool("tree"), Users: os.Getuid() == 0, Width: width()}
 	switch {
 	case c.Bool("quiet"):
 		for i := range all {
@@ -100,67 +82,24 @@ func list(c *cli.Context) (incomplete bool, err error) {
 				all[i].Tree = nil
 			}
 		}
-		err = live.JSON(os.Stdout, all, unread)
+		err = live.JSON(os.Stdout, all, seen.Unread)
 	case c.NArg() > 0:
 		for i := range all { // of several users, if one has written down another's id
 			err = errors.Join(err, display.Table(os.Stdout, all[i].Full(), 0, func(int) bool { return false }))
 		}
-	case len(all)+len(unread) == 0:
+	case len(all)+len(seen.Unread) == 0:
 		fmt.Fprintln(os.Stderr, "no living sessions")
 	default:
-		err = listSessions(all, view)
+		err = live.Text(os.Stdout, all, view)
 	}
 	return len(missing) > 0, err
 }
 
-// listSessions prints a line for each session.
-func listSessions(all []live.Session, v live.View) error {
-	on := coloured(os.Stdout)
-	for i, line := range live.Lines(all, v) {
-		shade := ""
-		if on {
-			if shade = colour(&line, false); i == 0 {
-				shade = bold
-			}
-		}
-		if _, err := fmt.Fprintln(os.Stdout, paint(on, shade, v.Cut(line.Text))); err != nil {
-			return fmt.Errorf("write the sessions: %w", err)
-		}
+// width is that of the terminal, in characters; 0 where there is none.
+func width() int {
+	n, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0
 	}
-	return nil
-}
-
-// shownSessions are the sessions that ps shows. unread says what could not be read, and missing, as text for a terminal, also
-// what is not known of a session.
-func shownSessions() (all []live.Session, unread, missing []string, err error) {
-	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
-	defer session.CloseAll(dirs)
-	all, unread, err = livingSessions(dirs, left, live.AddContainers)
-	for _, u := range unread {
-		missing = append(missing, display.Text(u))
-	}
-	for _, l := range all {
-		if l.Unknown != "" {
-			missing = append(missing, display.Text("session "+l.ID+": "+l.Unknown))
-		}
-	}
-	return all, unread, missing, err
-}
-
-// livingSessions lists the sessions in the user's directories, and as root those of all users, eldest first. more adds to the user's
-// own sessions. left says which directories could not be opened, and incomplete what could not be read.
-func livingSessions(dirs []*session.Directory, left []error, more func([]live.Session)) (all []live.Session, incomplete []string, err error) {
-	note := func(what string) { incomplete = append(incomplete, what) }
-	for _, err := range left {
-		note(err.Error())
-	}
-	if all, err = live.List(dirs, note); err != nil {
-		return nil, nil, err
-	}
-	more(all)
-	if os.Getuid() == 0 {
-		all = append(all, live.Others(note)...)
-	}
-	sort.SliceStable(all, func(i, j int) bool { return all[i].Started.Before(all[j].Started) })
-	return all, incomplete, nil
+	return n
 }

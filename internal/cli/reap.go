@@ -88,20 +88,19 @@ var reapFlags = [...]argv.Flag{
 	{Name: "json", Usage: "print one JSON object"},
 }
 
-func reapCommand(delegated bool) *cli.Command {
-	return describeCommand("reap", "find and end what outlived its session", "[flags]", reapHelp, reapFlags[:], func(c *cli.Context) error {
-		if id := c.String("forget"); id != "" {
-			if c.Bool("kill") {
-				return usageError("--forget ends nothing, and --kill does: give one of them")
-			}
-			return forget(strings.ToLower(id))
+// reapAs is reap, for root's child where it is delegated.
+func reapAs(c *cli.Context, delegated bool) error {
+	if id := c.String("forget"); id != "" {
+		if c.Bool("kill") {
+			return usageError("--forget ends nothing, and --kill does: give one of them")
 		}
-		o, err := reapOptions(c, delegated)
-		if err != nil {
-			return err
-		}
-		return reapPass(c, o)
-	})
+		return forget(strings.ToLower(id))
+	}
+	o, err := reapOptions(c, delegated)
+	if err != nil {
+		return err
+	}
+	return reapPass(c, o)
 }
 
 // forget removes a record that is in the way: its engine is gone. Root asks no other users.
@@ -195,7 +194,9 @@ func configured(o *reap.Options, names []string) ([]clients.File, error) {
 	warn := func(err error) { warnings = append(warnings, err.Error()) }
 	if !proc.InTime(proc.ConfigsTime, func() {
 		if len(names) == 0 {
-			found = clients.Known(clients.Homes(), warn)
+			if home := clients.Home(); home != "" {
+				found = clients.Known(home, warn)
+			}
 		}
 		for _, name := range names {
 			switch file, err := clients.Named(name); {
@@ -215,26 +216,28 @@ func configured(o *reap.Options, names []string) ([]clients.File, error) {
 	return found, failed
 }
 
-// reapPass runs one pass within the time limit, because reading the /proc entry of a stuck process may never end.
+// errTime says that reading the /proc entry of a stuck process, or a file, does not end.
+var errTime = errors.New("a process or file could not be read in time")
+
+// passInTime makes one pass of reap within its time limit.
+func passInTime(o reap.Options) (reap.Report, error) {
+	var r reap.Report
+	var err error
+	if !proc.InTime(o.Timeout, func() { r, err = reap.Pass(o) }) {
+		return reap.Report{}, errTime
+	}
+	return r, err
+}
+
 func reapPass(c *cli.Context, o reap.Options) error {
-	type result struct {
-		report reap.Report
-		err    error
+	r, err := passInTime(o)
+	if errors.Is(err, errTime) {
+		return status{exitUnread, fmt.Errorf("gave up after %v: %w: give more (--timeout), or leave out the engines (--containers off)", o.Timeout, err)}
 	}
-	done := make(chan result, 1)
-	go func() {
-		r, err := reap.Pass(o)
-		done <- result{r, err}
-	}()
-	select {
-	case r := <-done:
-		err := reapReport(c, r.report, r.err)
-		// It is told by then what became of everything, whatever holds up the history.
-		reap.Tell(r.report.Findings)
-		return err
-	case <-time.After(c.Duration("timeout")):
-		return status{exitUnread, fmt.Errorf("gave up after %v: a process or file could not be read in time: give more (--timeout), or leave out the engines (--containers off)", c.Duration("timeout"))}
-	}
+	err = reapReport(c, r, err)
+	// It is told by then what became of everything, whatever holds up the history.
+	reap.Tell(r.Findings)
+	return err
 }
 
 func reapReport(c *cli.Context, r reap.Report, failure error) error {

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -42,47 +40,34 @@ var restartFlags = [...]argv.Flag{
 	{Name: "json", Usage: "print one JSON object"},
 }
 
-func restartCommand() *cli.Command {
-	return describeCommand("restart", "start the servers of living sessions again", "[flags] [SESSION...]", restartHelp, restartFlags[:], restart)
-}
-
 func restart(c *cli.Context) error {
 	p, err := pick(c, "restart", false)
-	defer p.close()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !p.confirmed(c, "Restart the servers of "+counted(len(p.sessions), "session")+"?"):
+	}
+	defer p.Close()
+	if !p.confirmed(c, "Restart the servers of "+counted(len(p.meant), "session")+"?") {
 		return status{exitFindings, errors.New("nothing was restarted")}
 	}
-	return p.outcome(reportRestarted(c.Bool("json"), live.Restart(p.sessions, c.Bool("force"), c.Duration("timeout"))))
+	return p.outcome(reportRestarted(c.Bool("json"), live.Restart(p.meant, c.Bool("force"), c.Duration("timeout"))))
 }
 
 func reportRestarted(asJSON bool, restarted []live.Restarted) error {
-	if asJSON {
-		err := display.JSON(os.Stdout, struct {
-			Version   int              `json:"version"`
-			Restarted []live.Restarted `json:"restarted"`
-		}{display.SchemaVersion, restarted})
-		if err != nil {
-			return err
-		}
-	}
+	var done []string
 	var failed []error
 	for _, r := range restarted {
-		said := strings.TrimSpace(display.Text("restarted " + r.ID + " " + r.Name))
+		said := strings.TrimSpace("restarted " + r.ID + " " + r.Name)
 		switch {
 		case !r.Restarted:
-			failed = append(failed, fmt.Errorf("session %s: %s", display.Text(r.ID), display.Text(r.Error)))
-		case asJSON:
+			failed = append(failed, notDone(r.ID, r.Error))
 		case r.Next:
-			fmt.Fprintln(os.Stdout, said+": the next message starts the server")
+			done = append(done, said+": the next message starts the server")
 		default:
-			fmt.Fprintln(os.Stdout, said)
+			done = append(done, said)
 		}
 	}
-	if len(failed) > 0 {
-		return status{exitFindings, errors.Join(failed...)}
-	}
-	return nil
+	return tell(asJSON, struct {
+		Version   int              `json:"version"`
+		Restarted []live.Restarted `json:"restarted"`
+	}{display.SchemaVersion, restarted}, done, failed)
 }

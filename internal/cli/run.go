@@ -66,14 +66,14 @@ type settings struct {
 
 // runCommand describes run. The flag parser leaves what it has read in s; without s the flags are only described.
 func runCommand(s *settings) *cli.Command {
-	table := argv.Run[:]
+	c := command("run", nil)
 	if s != nil && s.bare {
-		table = slices.Clone(table)
+		table := slices.Clone(argv.Run[:])
 		for i := range table {
 			table[i].Env = ""
 		}
+		c.Flags = parserFlags(table)
 	}
-	c := describeCommand("run", "start a server and end all of it with its session", "[flags] -- COMMAND [ARG...]", runHelp, table, nil)
 	// Everything is read in Before, which then ends the command with an error. Ahead of an action the library checks once more for
 	// each flag whether it is set, with a regular expression for each name. That would cost a tenth of a millisecond at each start.
 	c.Action = func(*cli.Context) error { return nil }

@@ -2,10 +2,7 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,9 +27,6 @@ Examples:
    mcp-tether stop --all
    mcp-tether stop $(mcp-tether ps -q)`
 
-// stopTimeout is how long ps --watch waits for a stop.
-const stopTimeout = 15 * time.Second
-
 var stopFlags = [...]argv.Flag{
 	{Name: "name", Kind: argv.Text, Usage: "the sessions with this `LABEL`"},
 	{Name: "gateway", Kind: argv.Number, Usage: "the sessions of the gateway with this `PID`"},
@@ -42,45 +36,33 @@ var stopFlags = [...]argv.Flag{
 	{Name: "json", Usage: "print one JSON object"},
 }
 
-func stopCommand(delegated bool) *cli.Command {
-	return describeCommand("stop", "end living sessions politely", "[flags] [SESSION...]", stopHelp, stopFlags[:], func(c *cli.Context) error { return stop(c, delegated) })
-}
-
 func stop(c *cli.Context, delegated bool) error {
 	p, err := pick(c, "stop", delegated)
-	defer p.close()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	defer p.Close()
+	switch {
 	case delegated:
-		return reportStopped(c.Bool("json"), live.StopListed(p.dirs, p.all, c.Args().Slice(), c.Duration("timeout")))
-	case !p.confirmed(c, "Stop "+counted(len(p.sessions), "session")+"?"):
+		return reportStopped(c.Bool("json"), live.StopListed(p.Dirs, p.Sessions, c.Args().Slice(), c.Duration("timeout")))
+	case !p.confirmed(c, "Stop "+counted(len(p.meant), "session")+"?"):
 		return status{exitFindings, errors.New("nothing was stopped")}
 	}
-	return p.outcome(reportStopped(c.Bool("json"), live.StopAs(p.sessions, os.Getuid(), c.Duration("timeout"))))
+	return p.outcome(reportStopped(c.Bool("json"), live.StopAs(p.meant, os.Getuid(), c.Duration("timeout"))))
 }
 
 func reportStopped(asJSON bool, stopped []live.Stopped) error {
-	if asJSON {
-		err := display.JSON(os.Stdout, struct {
-			Version int            `json:"version"`
-			Stopped []live.Stopped `json:"stopped"`
-		}{display.SchemaVersion, stopped})
-		if err != nil {
-			return err
-		}
-	}
+	var done []string
 	var failed []error
 	for _, s := range stopped {
-		switch {
-		case !s.Ended:
-			failed = append(failed, fmt.Errorf("session %s: %s", display.Text(s.ID), display.Text(s.Error)))
-		case !asJSON:
-			fmt.Fprintln(os.Stdout, strings.TrimSpace(display.Text("ended "+s.ID+" "+s.Name)))
+		if s.Ended {
+			done = append(done, "ended "+s.ID+" "+s.Name)
+		} else {
+			failed = append(failed, notDone(s.ID, s.Error))
 		}
 	}
-	if len(failed) > 0 {
-		return status{exitFindings, errors.Join(failed...)}
-	}
-	return nil
+	return tell(asJSON, struct {
+		Version int            `json:"version"`
+		Stopped []live.Stopped `json:"stopped"`
+	}{display.SchemaVersion, stopped}, done, failed)
 }

@@ -21,8 +21,7 @@ import (
 const wrapHelp = `Puts "mcp-tether run --name NAME --" in front of the commands of stdio
 servers in the configuration of MCP clients; NAME is the server's there.
 Shows what would change and asks, once a file. Nothing else in a file
-changes by a byte. The text before the first wrap is kept beside the
-file, but not in a git work tree, and "mcp-tether unwrap" gives it back.
+changes by a byte, and "mcp-tether unwrap" gives the text back.
 
 CLIENT is codex, claude, claude-desktop, openclaw, gemini, cursor,
 vscode, zed, windsurf, cline, roo, lm-studio, kiro, copilot, junie, qwen,
@@ -45,7 +44,7 @@ wrapped, or the answer was no; 2 something could not be read or changed.
 
 Examples:
    mcp-tether wrap                 # all clients, a question a file
-   mcp-tether wrap --dry-run codex # only show the difference
+   mcp-tether wrap --dry-run codex # only show what
    mcp-tether wrap codex -- --lazy --hibernate 10m
    mcp-tether wrap --server files codex -- --share
    mcp-tether wrap --check .mcp.json # in CI`
@@ -61,33 +60,25 @@ Examples:
 // wrapFlags are the flags of wrap; the first ones are also those of unwrap.
 var wrapFlags = [...]argv.Flag{
 	{Name: "yes", Short: "y", Usage: "do not ask"},
-	{Name: "dry-run", Usage: "only show the difference"},
+	{Name: "dry-run", Usage: "only show what would change"},
 	{Name: "server", Kind: argv.List, Usage: "only the server `NAME` (repeatable)"},
-	{Name: "json", Usage: "print one JSON object"},
 	{Name: "check", Usage: "change nothing, and fail if a server is not wrapped"},
 	{Name: "force", Usage: "wrap also what an organisation's list will not allow any more"},
 }
 
 // alsoUnwrap is how many of them there are.
-const alsoUnwrap = 4
+const alsoUnwrap = 3
 
-// wrapCommand describes wrap. behind are the words after "--"; nil if there is none.
-func wrapCommand(behind []string) *cli.Command {
-	return describeCommand("wrap", "start the servers of MCP clients under mcp-tether", "[flags] [CLIENT|FILE...] [-- FLAGS of run]", wrapHelp, wrapFlags[:],
-		func(c *cli.Context) error {
-			o := clients.Options{Force: c.Bool("force"), PathIn: pathIn}
-			var err error
-			if o.Flags, err = flagsOfRun(behind); err != nil {
-				return err
-			}
-			return rewrite(c, o)
-		})
+// wrap puts mcp-tether in front. behind are the words after "--"; nil if there is none.
+func wrap(c *cli.Context, behind []string) error {
+	flags, err := flagsOfRun(behind)
+	if err != nil {
+		return err
+	}
+	return rewrite(c, clients.Options{Flags: flags, Force: c.Bool("force")})
 }
 
-func unwrapCommand() *cli.Command {
-	return describeCommand("unwrap", "undo wrap", "[flags] [CLIENT|FILE...]", unwrapHelp, wrapFlags[:alsoUnwrap],
-		func(c *cli.Context) error { return rewrite(c, clients.Options{Unwrap: true}) })
-}
+func unwrap(c *cli.Context) error { return rewrite(c, clients.Options{Unwrap: true}) }
 
 // flagsOfRun judges flags as run would where the environment says nothing. None are nil, as they were.
 func flagsOfRun(words []string) ([]string, error) {
@@ -116,7 +107,6 @@ type job struct {
 	clients.Document
 	plan    clients.Plan
 	changed bool
-	backup  string
 	err     error
 }
 
@@ -141,43 +131,23 @@ func rewrite(c *cli.Context, o clients.Options) error {
 	if missing != nil && !errors.Is(missing, clients.ErrNoConfiguration) {
 		return missing
 	}
-	if _, err := exec.LookPath(clients.Program); err != nil && !o.Unwrap {
-		if o.Path, err = ownPath(); err != nil {
+	if !o.Unwrap {
+		var err error
+		if o.Absolute, err = ownPath(); err != nil {
 			return err
 		}
-	}
-	filter := serverFilter{}
-	for _, name := range c.StringSlice("server") {
-		filter[name] = false
-	}
-	var all []*job
-	for _, p := range places {
-		if p.Bundled && !slices.Contains(c.Args().Slice(), p.Path) {
-			continue
-		}
-		j := &job{}
-		if j.Document, j.err = clients.OpenDocument(p); j.err == nil {
-			j.plan, j.err = j.Plan(o, filter.want)
-			j.plan.Unread = slices.DeleteFunc(j.plan.Unread, func(name string) bool { return !filter.want(name) })
-		}
-		all = append(all, j)
-	}
-	dry := c.Bool("dry-run")
-	for _, name := range c.StringSlice("server") {
-		if !filter[name] {
-			missing = errors.Join(missing, fmt.Errorf("no file has a server %q that is started as a process: nothing was changed (mcp-tether wrap --dry-run shows them)", name))
-			dry = true
+		if _, err := exec.LookPath(clients.Program); err != nil {
+			o.Path = o.Absolute
 		}
 	}
+	all, unknown := jobsOf(places, c, o)
+	dry := c.Bool("dry-run") || unknown != nil
+	missing = errors.Join(missing, unknown)
 	if c.Bool("check") {
 		missing = errors.Join(missing, unread(all, c.Args().Present()))
 	}
 	answer := conclude(c, all, o.Unwrap, dry)
-	if c.Bool("json") {
-		if err := display.JSON(os.Stdout, wrapReportOf(all, o.Unwrap)); err != nil {
-			return err
-		}
-	} else if len(all) == 0 && missing == nil {
+	if len(all) == 0 && missing == nil {
 		fmt.Fprintln(os.Stderr, "no configuration of a known client is here; name a FILE")
 	}
 	for _, j := range all {
@@ -189,6 +159,31 @@ func rewrite(c *cli.Context, o clients.Options) error {
 		return status{exitUnread, missing}
 	}
 	return answer
+}
+
+// jobsOf plans what is to become of the files. The error says which servers no file has.
+func jobsOf(places []clients.Place, c *cli.Context, o clients.Options) (all []*job, unknown error) {
+	filter := serverFilter{}
+	for _, name := range c.StringSlice("server") {
+		filter[name] = false
+	}
+	for _, p := range places {
+		if p.Bundled && !slices.Contains(c.Args().Slice(), p.Path) {
+			continue
+		}
+		j := &job{}
+		if j.Document, j.err = clients.OpenDocument(p); j.err == nil {
+			j.plan, j.err = j.Plan(o, filter.want)
+			j.plan.Unread = slices.DeleteFunc(j.plan.Unread, func(name string) bool { return !filter.want(name) })
+		}
+		all = append(all, j)
+	}
+	for _, name := range c.StringSlice("server") {
+		if !filter[name] {
+			unknown = errors.Join(unknown, fmt.Errorf("no file has a server %q that is started as a process: nothing was changed (mcp-tether wrap --dry-run shows them)", name))
+		}
+	}
+	return all, unknown
 }
 
 // errNoServers says that a file tells nothing of servers, or does so in a way that is not known.
@@ -220,8 +215,8 @@ func unread(all []*job, named bool) error {
 
 // conclude shows what is to change, and unless the run is dry, asks and changes it.
 func conclude(c *cli.Context, all []*job, unwrap, dry bool) error {
-	quiet, check, yes := c.Bool("json"), c.Bool("check"), c.Bool("yes")
-	asks := !quiet && !yes && askable()
+	check, yes := c.Bool("check"), c.Bool("yes")
+	asks := !yes && askable()
 	var restart []string
 	edits, bare, done := 0, 0, 0
 	for _, j := range all {
@@ -232,22 +227,20 @@ func conclude(c *cli.Context, all []*job, unwrap, dry bool) error {
 				bare++
 			}
 		}
-		if !quiet {
-			j.show(os.Stdout, unwrap, check)
-		}
+		j.show(os.Stdout, unwrap, check)
 		if check || dry || edited == 0 || !yes && !(asks && confirm(j.question(edited, unwrap))) {
 			continue
 		}
 		done += edited
-		j.replace(unwrap, quiet)
+		j.replace()
 		if title := j.Client.Title; j.changed && title != "" && !slices.Contains(restart, title) {
 			restart = append(restart, title)
 		}
 	}
-	if len(restart) > 0 && !quiet {
+	if len(restart) > 0 {
 		fmt.Fprintln(os.Stdout, "start again:", strings.Join(restart, ", "))
 	}
-	if !quiet && !unwrap && !c.Args().Present() {
+	if !unwrap && !c.Args().Present() {
 		nameProject()
 	}
 	switch {
@@ -258,7 +251,7 @@ func conclude(c *cli.Context, all []*job, unwrap, dry bool) error {
 	case asks:
 		return status{exitFindings, errors.New("nothing was changed")}
 	}
-	return status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run to see the difference")}
+	return status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run to see what")}
 }
 
 // edited is how many servers would change.
@@ -283,20 +276,11 @@ func (j *job) question(n int, unwrap bool) string {
 }
 
 // replace writes the file.
-func (j *job) replace(unwrap, quiet bool) {
-	wrapped := slices.ContainsFunc(j.plan.Changes, func(ch clients.Change) bool { return ch.Wrapped })
-	keep := !unwrap && !(wrapped && j.HasBackup())
-	j.backup, j.err = j.Replace(j.plan.Text, keep)
-	if j.changed = j.err == nil; !j.changed || quiet {
-		return
+func (j *job) replace() {
+	j.err = j.Replace(j.plan.Text)
+	if j.changed = j.err == nil; j.changed {
+		fmt.Fprintln(os.Stdout, "changed", display.Text(j.Path))
 	}
-	switch fmt.Fprint(os.Stdout, "changed ", display.Text(j.Path)); {
-	case j.backup != "":
-		fmt.Fprint(os.Stdout, "; the text before the first wrap is in ", display.Text(j.backup))
-	case keep:
-		fmt.Fprint(os.Stdout, "; no copy was kept: it is in a git work tree, or the copy's name is that of a file of yours")
-	}
-	fmt.Fprintln(os.Stdout)
 }
 
 // ownPath is the path of this program under the name by which a wrapped entry is known.
@@ -316,17 +300,6 @@ func ownPath() (string, error) {
 		return exe, nil
 	}
 	return "", fmt.Errorf("to write the path of this program, %s: its file must be named %s, or linked by that name in a directory of PATH", exe, clients.Program)
-}
-
-// pathIn is the command for a server that has these directories as its PATH: "", the name, where it is found in them.
-// Clients read a directory that is not absolute in ways of their own.
-func pathIn(dirs string) (string, error) {
-	for _, dir := range filepath.SplitList(dirs) {
-		if _, err := exec.LookPath(filepath.Join(dir, clients.Program)); err == nil && filepath.IsAbs(dir) {
-			return "", nil
-		}
-	}
-	return ownPath()
 }
 
 // placesOf are the files that the arguments name, or those of all known clients. Beside ErrNoConfiguration there may be
@@ -380,29 +353,16 @@ func askable() bool {
 	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
 }
 
-// confirm asks one question. Any answer but yes is a no.
+// confirm asks one question on a terminal, which gives a line at a time. Any answer but yes is a no.
 func confirm(question string) bool {
 	fmt.Fprint(os.Stdout, fold(question+" [y/N]", 0)+" ")
-	switch strings.ToLower(strings.TrimSpace(readLine(os.Stdin))) {
+	var line [256]byte
+	n, _ := os.Stdin.Read(line[:])
+	switch strings.ToLower(strings.TrimSpace(string(line[:max(n, 0)]))) {
 	case "y", "yes":
 		return true
 	}
 	return false
-}
-
-// readLine reads no more than a line: what follows is the answer to the next question.
-func readLine(r io.Reader) string {
-	var line []byte
-	b := make([]byte, 1)
-	for {
-		n, err := r.Read(b)
-		if n > 0 {
-			line = append(line, b[0])
-		}
-		if err != nil || n > 0 && b[0] == '\n' {
-			return string(line)
-		}
-	}
 }
 
 func counted(n int, what string) string {
@@ -415,21 +375,18 @@ func counted(n int, what string) string {
 	return fmt.Sprint(n, " ", what, "s")
 }
 
-// maxShown is how many bytes of a changed line are shown. Some clients write the whole file as one line.
-const maxShown = 160
-
 // show prints what would change in a file, and what is left alone.
 func (j *job) show(w io.Writer, unwrap, check bool) {
 	named := slices.ContainsFunc(j.plan.Changes, func(ch clients.Change) bool { return ch.Wrapped || ch.Err != nil })
 	if j.err != nil || unwrap && !named {
 		return
 	}
-	on := coloured(w)
+	on := display.Coloured(w)
 	title := display.Text(j.Path)
 	if j.Client.Title != "" {
 		title += " (" + j.Client.Title + ")"
 	}
-	fmt.Fprintln(w, paint(on, bold, title))
+	fmt.Fprintln(w, display.Paint(on, display.Bold, title))
 	for _, name := range j.plan.Remote {
 		if !unwrap {
 			fmt.Fprintf(w, "  %s: reached by network, nothing to wrap\n", display.Text(name))
@@ -442,28 +399,21 @@ func (j *job) show(w io.Writer, unwrap, check bool) {
 		fmt.Fprintln(w, "  "+errNoServers.Error())
 	}
 	for i := range j.plan.Changes {
-		fmt.Fprintf(w, "  %s: %s\n", display.Text(j.plan.Changes[i].Name), state(&j.plan.Changes[i], unwrap, check))
-		if warning := warningOf(&j.plan.Changes[i], unwrap); warning != "" {
+		ch := &j.plan.Changes[i]
+		fmt.Fprintf(w, "  %s: %s\n", display.Text(ch.Name), state(ch, unwrap, check))
+		if warning := warningOf(ch, unwrap); warning != "" {
 			fmt.Fprintln(w, "    "+warning)
 		}
-	}
-	for _, h := range j.plan.Hunks {
-		if check {
-			break
-		}
-		fmt.Fprintf(w, "@@ line %d\n", h.Line)
-		for i := range h.Old {
-			fmt.Fprintln(w, paint(on, red, "-"+excerpt(h.Old[i], h.New)))
-		}
-		for i := range h.New {
-			fmt.Fprintln(w, paint(on, green, "+"+excerpt(h.New[i], h.Old)))
+		if ch.Edited && !check {
+			fmt.Fprintln(w, display.Paint(on, display.Red, "  - "+display.Command(ch.Old)))
+			fmt.Fprintln(w, display.Paint(on, display.Green, "  + "+display.Command(ch.New)))
 		}
 	}
 }
 
 // warningOf says what may go wrong with a server that is to be wrapped; "" for most.
 func warningOf(ch *clients.Change, unwrap bool) string {
-	if unwrap || !ch.Edited || !clients.GoesByParent(ch.Line) {
+	if unwrap || !ch.Edited || !clients.GoesByParent(ch.New) {
 		return ""
 	}
 	return "it goes by its parent, which is mcp-tether then: if it does not find its client, unwrap it (--server NAME)"
@@ -484,75 +434,4 @@ func state(ch *clients.Change, unwrap, check bool) string {
 		return "wrapped"
 	}
 	return "not wrapped"
-}
-
-// excerpt cuts a long line down to the part where it begins to differ from the lines of the other side.
-func excerpt(line string, others []string) string {
-	if len(line) <= maxShown {
-		return tabbed(line)
-	}
-	same := 0
-	for _, o := range others {
-		n := 0
-		for n < min(len(o), len(line)) && o[n] == line[n] {
-			n++
-		}
-		same = max(same, n)
-	}
-	from := max(0, min(same-maxShown/4, len(line)-maxShown))
-	return "..." + tabbed(line[from:min(len(line), from+maxShown)]) + "..."
-}
-
-// tabbed is display.Text for lines of files, where tabs indent.
-func tabbed(line string) string {
-	return display.Text(strings.ReplaceAll(line, "\t", "    "))
-}
-
-// The JSON form.
-type wrapReport struct {
-	Version int        `json:"version"`
-	Files   []wrapFile `json:"files"`
-}
-
-type wrapFile struct {
-	Path    string       `json:"path"`
-	Client  string       `json:"client,omitempty"`
-	Changed bool         `json:"changed"`
-	Backup  string       `json:"backup,omitempty"`
-	Error   string       `json:"error,omitempty"`
-	Servers []wrapServer `json:"servers"`
-}
-
-type wrapServer struct {
-	Name    string `json:"name"`
-	Wrapped bool   `json:"wrapped"` // before the change
-	Edited  bool   `json:"edited"`
-	Remote  bool   `json:"remote,omitempty"`
-	Warning string `json:"warning,omitempty"`
-	Error   string `json:"error,omitempty"`
-}
-
-func wrapReportOf(all []*job, unwrap bool) wrapReport {
-	out := wrapReport{Version: display.SchemaVersion, Files: []wrapFile{}}
-	for _, r := range all {
-		f := wrapFile{Path: r.Path, Client: r.Client.Name, Backup: r.backup, Changed: r.changed, Servers: []wrapServer{}}
-		if r.err != nil {
-			f.Error = r.err.Error()
-		}
-		for _, ch := range r.plan.Changes {
-			s := wrapServer{Name: ch.Name, Wrapped: ch.Wrapped, Edited: ch.Edited, Warning: warningOf(&ch, unwrap)}
-			if ch.Err != nil {
-				s.Error = ch.Err.Error()
-			}
-			f.Servers = append(f.Servers, s)
-		}
-		for _, name := range r.plan.Remote {
-			f.Servers = append(f.Servers, wrapServer{Name: name, Remote: true})
-		}
-		for _, name := range r.plan.Unread {
-			f.Servers = append(f.Servers, wrapServer{Name: name, Error: notSaid})
-		}
-		out.Files = append(out.Files, f)
-	}
-	return out
 }

@@ -7,8 +7,9 @@
 //
 //	known.go       the known clients, and where their files are
 //	file.go        reading a file for the servers that it configures
-//	entry.go       where a server's entry stands in a text, and entry_toml.go for TOML
-//	json_tree.go   where each value of JSON and JSON5 stands, so that a change leaves every other byte alone
+//	tree.go        where each value of a text stands, so that a change leaves every other byte alone; json_tree.go and
+//	               toml_tree.go read it
+//	entry.go       where a server's entry stands in such a tree
 //	wrap.go        putting mcp-tether in front of a server, and taking it away
 //	lists.go       what an organisation allows and denies
 //	document.go    a file that may be changed

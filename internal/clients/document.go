@@ -13,12 +13,6 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// backupSuffix is added to a file's name for the text before the first wrap.
-const backupSuffix = ".mcp-tether-backup"
-
-// backupMode is that of no file of the user's own: by it a backup is known.
-const backupMode = 0o400
-
 // Document is a configuration file that may be changed.
 type Document struct {
 	Place
@@ -29,7 +23,7 @@ type Document struct {
 // Why a file is not changed.
 var (
 	ErrLink    = errors.New("it is a link; name the file that it leads to")
-	ErrChanged = errors.New("it was changed meanwhile; try again")
+	errChanged = errors.New("it was changed meanwhile; try again")
 )
 
 // OpenDocument reads a file that its owner wants changed. It must be a
@@ -42,7 +36,7 @@ func OpenDocument(p Place) (Document, error) {
 		return d, withoutName(err)
 	}
 	if p.Format == foreign {
-		return d, ErrByHand
+		return d, errByHand
 	}
 	if err := mayReplace(st); err != nil {
 		return d, err
@@ -60,7 +54,7 @@ func OpenDocument(p Place) (Document, error) {
 		return d, err
 	}
 	if !os.SameFile(st, d.stat) {
-		return d, ErrChanged
+		return d, errChanged
 	}
 	d.Text, err = io.ReadAll(io.LimitReader(f, proc.MaxConfig+1))
 	if len(d.Text) > proc.MaxConfig {
@@ -96,11 +90,11 @@ func mayReplace(st fs.FileInfo) error {
 // Plan is what is to become of the file.
 func (d Document) Plan(o Options, want func(name string) bool) (p Plan, err error) {
 	if !o.Unwrap {
-		if o.Lists, err = ListsFor(d.Place); err != nil {
+		if o.lists, err = listsBelow("", d.Place); err != nil {
 			return p, err
 		}
 	}
-	return Rewrite(d.Text, d.Format, o, want)
+	return rewrite(d.Text, d.Format, o, want)
 }
 
 // ownParent refuses a directory in which another user could put a file of theirs in the place of ours while we write.
@@ -119,90 +113,25 @@ func ownParent(name string) error {
 }
 
 // Replace puts new text in the place of the file's, in one step: a reader finds the old or the new text whole. Mode and
-// owner stay. With keep, the old text is kept in backup, unless a file of the user's own has that name; but not in a git work tree,
-// where it might be committed. Our backup goes once the new text equals it. A file that was changed since it was opened stays as it is.
-func (d Document) Replace(text []byte, keep bool) (backup string, err error) {
-	name := d.Path + backupSuffix
-	if keep && !inGit(d.Path) {
-		if backup, err = d.keep(name); err != nil {
-			return "", fmt.Errorf("keep the text before: %w", err)
-		}
-	}
-	err = proc.Replace(d.Path, text, func(f *os.File) error {
-		if err := d.likeThis(f, d.stat.Mode().Perm()); err != nil {
+// owner stay. A file that was changed since it was opened stays as it is.
+func (d Document) Replace(text []byte) error {
+	return proc.Replace(d.Path, text, func(f *os.File) error {
+		if err := d.likeThis(f); err != nil {
 			return err
 		}
 		return d.unchanged()
 	})
-	if err != nil && backup != "" {
-		_ = os.Remove(backup) // It may hold secrets.
-	}
-	if err != nil {
-		return "", err
-	}
-	if kept, st, err := readFile(name, true); err == nil && isBackup(st) {
-		if !bytes.Equal(kept, text) {
-			return name, nil
-		}
-		return "", os.Remove(name)
-	}
-	return backup, nil
 }
 
-// keep writes the text into a backup. An older one of ours goes first; with a file of the user's own there is none.
-func (d Document) keep(name string) (string, error) {
-	if st, err := os.Lstat(name); err == nil && isBackup(st) {
-		if err := os.Remove(name); err != nil {
-			return "", err
-		}
-	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, backupMode)
-	if errors.Is(err, fs.ErrExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(d.Text)
-	if err = errors.Join(err, d.likeThis(f, backupMode), f.Close()); err != nil {
-		_ = os.Remove(name)
-		return "", err
-	}
-	return name, nil
-}
-
-// isBackup reports whether a file is a backup that we have made.
-func isBackup(st fs.FileInfo) bool {
-	return st.Mode() == backupMode && owner(st) == os.Geteuid()
-}
-
-// HasBackup reports whether a text before is kept.
-func (d Document) HasBackup() bool {
-	st, err := os.Lstat(d.Path + backupSuffix)
-	return err == nil && isBackup(st)
-}
-
-// inGit reports whether a file is in a git work tree.
-func inGit(name string) bool {
-	dir, err := filepath.Abs(name)
-	for err == nil && dir != "/" {
-		dir = filepath.Dir(dir)
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// likeThis gives a new file the document's owner, and puts it on the disk.
-func (d Document) likeThis(f *os.File, mode fs.FileMode) error {
+// likeThis gives a new file the document's owner and mode, and puts it on the disk.
+func (d Document) likeThis(f *os.File) error {
 	if sys, ok := d.stat.Sys().(*syscall.Stat_t); ok {
 		// This fails where the user is not in the file's group. With another group the same mode would give too much away.
 		if err := f.Chown(int(sys.Uid), int(sys.Gid)); err != nil {
 			return err
 		}
 	}
-	return errors.Join(f.Chmod(mode), f.Sync())
+	return errors.Join(f.Chmod(d.stat.Mode().Perm()), f.Sync())
 }
 
 // unchanged checks once more, right before the new file takes the name.
@@ -212,7 +141,7 @@ func (d Document) unchanged() error {
 		return err
 	}
 	if !os.SameFile(now.stat, d.stat) || !bytes.Equal(now.Text, d.Text) {
-		return ErrChanged
+		return errChanged
 	}
 	return nil
 }

@@ -39,70 +39,13 @@ func TestReplaceKeepsModeAndText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		backup, err := d.Replace([]byte("new"), true)
-		if err != nil || read(t, name) != "new" || read(t, backup) != "old" {
-			t.Errorf("%v: %q, %q", err, read(t, name), read(t, backup))
+		if err := d.Replace([]byte("new")); err != nil || read(t, name) != "new" {
+			t.Errorf("%v: %q", err, read(t, name))
 		}
-		for f, mode := range map[string]fs.FileMode{name: mode, backup: backupMode} {
-			if st, err := os.Stat(f); err != nil || st.Mode().Perm() != mode {
-				t.Errorf("%s has mode %v, %v", f, st.Mode(), err)
-			}
+		if st, err := os.Stat(name); err != nil || st.Mode().Perm() != mode {
+			t.Errorf("it has mode %v, %v", st.Mode(), err)
 		}
-		onlyThese(t, filepath.Dir(name), 2)
-	}
-}
-
-// A backup whose file could not be replaced may hold secrets: it goes.
-func TestReplaceFailsWithoutABackup(t *testing.T) {
-	name := written(t, "old", 0o600)
-	d, err := OpenDocument(Place{Path: name, Format: JSON})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte("theirs"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if backup, err := d.Replace([]byte("new"), true); !errors.Is(err, ErrChanged) || backup != "" {
-		t.Errorf("%q, %v", backup, err)
-	}
-	onlyThese(t, filepath.Dir(name), 1)
-}
-
-// A file of the user's own that has the backup's name is neither overwritten nor removed, even if it holds the same.
-func TestReplaceLeavesAnotherBackup(t *testing.T) {
-	for _, own := range []string{"mine", "old"} {
-		name := written(t, "old", 0o600)
-		if err := os.WriteFile(name+backupSuffix, []byte(own), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, change := range [][2]string{{"old", "new"}, {"new", "old"}} {
-			d, err := OpenDocument(Place{Path: name, Format: JSON})
-			if err != nil || string(d.Text) != change[0] || d.HasBackup() {
-				t.Fatalf("%q, %v", d.Text, err)
-			}
-			if backup, err := d.Replace([]byte(change[1]), change[0] == "old"); err != nil || backup != "" || read(t, name+backupSuffix) != own {
-				t.Errorf("%q, %v; it holds %q", backup, err, read(t, name+backupSuffix))
-			}
-		}
-	}
-}
-
-// Our own goes with the text that it holds, and is made anew for another.
-func TestReplaceRemovesItsBackup(t *testing.T) {
-	name := written(t, "old", 0o600)
-	for i, change := range []struct {
-		text string
-		keep bool
-		left int
-	}{{"new", true, 2}, {"old", false, 1}, {"new", true, 2}, {"newer", true, 2}, {"new", false, 1}} {
-		d, err := OpenDocument(Place{Path: name, Format: JSON})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := d.Replace([]byte(change.text), change.keep); err != nil {
-			t.Errorf("%d: %v", i, err)
-		}
-		onlyThese(t, filepath.Dir(name), change.left)
+		onlyThese(t, filepath.Dir(name), 1)
 	}
 }
 
@@ -142,7 +85,7 @@ func TestReplaceOfAChangedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := read(t, name)
-		if _, err := d.Replace([]byte("new"), true); !errors.Is(err, ErrChanged) && !errors.Is(err, ErrLink) {
+		if err := d.Replace([]byte("new")); !errors.Is(err, errChanged) && !errors.Is(err, ErrLink) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if read(t, name) != now {

@@ -2,8 +2,10 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -25,8 +27,6 @@ type entry struct {
 	// err says why the entry cannot be changed.
 	err error
 }
-
-type span struct{ start, end int }
 
 // word is a string as it stands in the text, and what it means.
 type word struct {
@@ -72,82 +72,101 @@ type others struct {
 	projects []string
 }
 
-// ErrByHand says that a file is in a language that is not read.
-var ErrByHand = errors.New("it is YAML or XML, which is not rewritten: write mcp-tether run --name NAME -- in front of the command by hand")
+// errByHand says that a file is in a language that is not read.
+var errByHand = errors.New("it is YAML or XML, which is not rewritten: write mcp-tether run --name NAME -- in front of the command by hand")
 
 // entries finds the servers that are started as processes.
 func entries(text []byte, format Format) (found []entry, o others, err error) {
-	switch format {
-	case TOML:
-		return tomlEntries(text)
-	case foreign:
-		return nil, o, ErrByHand
+	if format == foreign {
+		return nil, o, errByHand
 	}
-	root, err := Parse(text)
+	root, err := treeOf(text, format)
 	if err != nil {
 		return nil, o, err
 	}
-	if root.Kind != Object {
-		return nil, o, ErrNotObject
+	r := entryReader{text: text}
+	r.walk(&root, nil, false)
+	if format == TOML {
+		return r.found, r.others, nil
 	}
-	j := jsonReader{text: text}
-	j.walk(&root, nil, false)
-	if len(j.found)+len(j.remote)+len(j.unread) == 0 && isBareTable(&root) {
-		for i := range root.Members {
-			j.entry(&root.Members[i].Value, []string{root.Members[i].Name}, false)
+	if len(r.found)+len(r.remote)+len(r.unread) == 0 && isBareTable(&root) {
+		for i := range root.members {
+			r.entry(&root.members[i].value, []string{root.members[i].name}, root.members[i].name, false)
 		}
 	}
-	for i := range root.Members {
-		if m := &root.Members[i]; m.Name == "projects" {
-			for k := range m.Value.Members {
-				j.projects = append(j.projects, m.Value.Members[k].Name)
+	for i := range root.members {
+		if m := &root.members[i]; m.name == "projects" {
+			for k := range m.value.members {
+				r.projects = append(r.projects, m.value.members[k].name)
 			}
 		}
 	}
-	return j.found, j.others, nil
+	return r.found, r.others, nil
+}
+
+// treeOf reads a text as it stands.
+func treeOf(text []byte, format Format) (root node, err error) {
+	if format == TOML {
+		return parseTOML(text)
+	}
+	if root, err = parseJSON(text); err == nil && root.kind != objectKind {
+		err = errNotObject
+	}
+	return root, err
 }
 
 // isBareTable reports whether a document is a table of servers itself, as of some plugins: each of its members is a server.
-func isBareTable(root *Node) bool {
-	return !slices.ContainsFunc(root.Members, func(m Member) bool {
-		return !slices.ContainsFunc(m.Value.Members, func(m Member) bool {
-			return (m.Name == "command" || isURL(m.Name)) && m.Value.Kind == String
+func isBareTable(root *node) bool {
+	return !slices.ContainsFunc(root.members, func(m member) bool {
+		return !slices.ContainsFunc(m.value.members, func(m member) bool {
+			return (m.name == "command" || isURL(m.name)) && m.value.kind == stringKind
 		})
 	})
 }
 
-// jsonReader collects the entries of JSON and its relatives.
-type jsonReader struct {
+// entryReader collects the entries of a text.
+type entryReader struct {
 	text  []byte
 	found []entry
 	others
 }
 
 // walk searches for entries below keys. double says that one of the keys is there twice, so that readers may not see n.
-func (j *jsonReader) walk(n *Node, keys []string, double bool) {
+func (r *entryReader) walk(n *node, keys []string, double bool) {
 	count := map[string]int{}
-	for i := range n.Members {
-		count[n.Members[i].Name]++
+	for i := range n.members {
+		count[n.members[i].name]++
 	}
-	for i := range n.Members {
-		m := &n.Members[i]
-		below, double := slices.Concat(keys, []string{m.Name}), double || count[m.Name] > 1
+	for i := range n.members {
+		m := &n.members[i]
+		below, double := slices.Concat(keys, []string{m.name}), double || count[m.name] > 1
 		open := len(keys) == 1 && keys[0] == openTable
 		switch {
-		case isTable(keys) && !(open && isSettings(&m.Value)) && j.entry(&m.Value, below, double):
+		case isTable(keys) && !(open && isSettings(&m.value)) && r.entry(&m.value, below, m.name, double):
 		case isTable(keys) && !open:
-			j.unread = append(j.unread, m.Name)
-		case m.Value.Kind == Object && len(below) < maxNesting:
-			j.walk(&m.Value, below, double)
+			r.unread = append(r.unread, m.name)
+		case m.value.kind == arrayKind && isTable(below):
+			r.list(&m.value, below)
+		case m.value.kind == objectKind && len(below) < maxNesting:
+			r.walk(&m.value, below, double)
+		}
+	}
+}
+
+// list reads a list of tables, as TOML has them: each names its server.
+func (r *entryReader) list(n *node, keys []string) {
+	for i := range n.items {
+		if item := &n.items[i]; item.lines {
+			r.entry(item, slices.Concat(keys, []string{strconv.Itoa(i)}), cmp.Or(item.member("name").text, strconv.Itoa(i)), false)
 		}
 	}
 }
 
 // isSettings reports whether an object in a table that holds more than servers is none: what it calls command or url is an object, as
 // where servers have these names.
-func isSettings(n *Node) bool {
-	return slices.ContainsFunc(n.Members, func(m Member) bool {
-		return (m.Name == "command" || isURL(m.Name)) && m.Value.Kind == Object
+func isSettings(n *node) bool {
+	return slices.ContainsFunc(n.members, func(m member) bool {
+		return (m.name == "command" || isURL(m.name)) && m.value.kind == objectKind
 	})
 }
 
@@ -155,28 +174,28 @@ func isSettings(n *Node) bool {
 func isURL(name string) bool { return name == "url" || name == "httpUrl" || name == "serverUrl" }
 
 // entry reads the members of one server. It reports whether n is one.
-func (j *jsonReader) entry(n *Node, keys []string, double bool) bool {
-	e := entry{keys: keys, name: keys[len(keys)-1]}
-	members := map[string]*Member{}
+func (r *entryReader) entry(n *node, keys []string, name string, double bool) bool {
+	e := entry{keys: keys, name: name}
+	members := map[string]*member{}
 	remote := false
-	for i := range n.Members {
-		m := &n.Members[i]
-		double = double || (m.Name == "command" || m.Name == "args") && members[m.Name] != nil
-		remote = remote || isURL(m.Name)
-		members[m.Name] = m
+	for i := range n.members {
+		m := &n.members[i]
+		double = double || (m.name == "command" || m.name == "args") && members[m.name] != nil
+		remote = remote || isURL(m.name)
+		members[m.name] = m
 	}
 	command, args := members["command"], members["args"]
 	switch {
 	case command == nil && remote:
-		j.remote = append(j.remote, e.name)
+		r.remote = append(r.remote, e.name)
 		return true
 	case command == nil:
 		return false
 	}
-	if e.joined = args == nil && len(command.Value.Items) > 0 && command.Value.Items[0].Text != ""; e.joined {
+	if e.joined = args == nil && len(command.value.items) > 0 && command.value.items[0].text != ""; e.joined {
 		args = command
 	} else {
-		e.setCommand(j.text, command)
+		e.setCommand(r.text, command, n.lines)
 	}
 	if args != nil {
 		e.setArgs(args)
@@ -187,34 +206,43 @@ func (j *jsonReader) entry(n *Node, keys []string, double bool) bool {
 	if double {
 		e.err = errDouble
 	}
-	j.found = append(j.found, e)
+	r.found = append(r.found, e)
 	return true
 }
 
-func (e *entry) setCommand(text []byte, m *Member) {
-	if m.Value.Kind != String || m.Value.Text == "" {
+// setCommand takes the command. With lines, a member has a line of its own.
+func (e *entry) setCommand(text []byte, m *member, lines bool) {
+	if m.value.kind != stringKind || m.value.text == "" {
 		e.err = errForm
 		return
 	}
-	e.command = word{span{m.Value.Start, m.Value.End}, m.Value.Text}
-	e.commandStart = m.Start
+	e.command = word{m.value.span, m.value.text}
+	e.commandStart = m.keyStart
 	// The name args gets the same quotes as its neighbour, and the same distance from the colon.
-	e.head = strings.Replace(string(text[m.Start:m.NameEnd]), "command", "args", 1) + string(text[m.NameEnd:m.Value.Start])
-	e.tail = "," + gapBefore(text, m.Start)
+	e.head = string(text[m.keyStart:m.start]) + strings.Replace(string(text[m.start:m.end]), "command", "args", 1) + string(text[m.end:m.value.start])
+	gap := gapBefore(text, m.keyStart)
+	switch {
+	case !lines:
+		e.tail = "," + gap
+	case strings.Contains(gap, "\n"):
+		e.tail = gap
+	default: // the first line of the text
+		e.tail = "\n"
+	}
 }
 
-func (e *entry) setArgs(m *Member) {
-	e.argsStart, e.list = m.Start, &span{m.Value.Start, m.Value.End}
-	if m.Value.Kind != Array {
+func (e *entry) setArgs(m *member) {
+	e.argsStart, e.list = m.keyStart, &m.value.span
+	if m.value.kind != arrayKind || m.value.end == 0 {
 		e.err = errForm
 		return
 	}
-	for _, item := range m.Value.Items {
-		if item.Kind != String {
+	for _, item := range m.value.items {
+		if item.kind != stringKind {
 			e.err = errForm
 			continue
 		}
-		e.args = append(e.args, word{span{item.Start, item.End}, item.Text})
+		e.args = append(e.args, word{item.span, item.text})
 	}
 }
 

@@ -32,10 +32,10 @@ const (
 	foreign Format = "foreign"
 )
 
-// Server is one MCP server that a gateway starts as a process, as the configuration file has it.
+// Server is one MCP server that a gateway starts as a process. Args is the command line that runs in the end, without mcp-tether.
 type Server struct {
-	Name, Command string
-	Args          []string
+	Name string
+	Args []string
 }
 
 // File is one configuration file as it was read.
@@ -50,73 +50,68 @@ type File struct {
 	projects []string
 }
 
-// Known reads the files of the known gateways below the given home directories, and those of the projects that they
+// Known reads the files of the known gateways below a home directory, and those of the projects that they
 // name: the same that wrap changes. They speak for the user that reads them, whichever user has written them. It passes over files
 // that are missing or closed to us, and calls warn for others that cannot be read.
-func Known(homes []string, warn func(error)) (out []File) {
+func Known(home string, warn func(error)) (out []File) {
 	var seen []fs.FileInfo
-	add := func(name string) (f File) {
-		text, st, err := readFile(name, false)
+	var add func(name string)
+	add = func(name string) {
+		f, st, err := readConfiguration(name, false)
 		again := func(other fs.FileInfo) bool { return os.SameFile(st, other) }
 		switch {
-		case err == nil && slices.ContainsFunc(seen, again):
-			return f
-		case err == nil:
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), st != nil && slices.ContainsFunc(seen, again):
+			return
+		case st != nil:
 			seen = append(seen, st)
-			f, err = readServers(text, formatOf(name))
-		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
-			return f
 		}
 		if err != nil {
-			warn(fmt.Errorf("read configuration %s: %w", name, err))
-			return f
+			warn(err)
+			return
 		}
 		out = append(out, f)
-		return f
-	}
-	for _, home := range homes {
-		for _, p := range Places(home) {
-			for _, dir := range add(p.Path).projects {
-				add(filepath.Join(dir, projectFile))
-			}
+		for _, dir := range f.projects {
+			add(filepath.Join(dir, projectFile))
 		}
+	}
+	for _, p := range Places(home) {
+		add(p.Path)
 	}
 	return out
 }
 
 // Named reads one file that the user named.
 func Named(name string) (File, error) {
-	text, _, err := readFile(name, true)
-	if err != nil {
-		return File{}, fmt.Errorf("read configuration %s: %w", name, err)
-	}
-	f, err := readServers(text, formatOf(name))
-	if err != nil {
-		return File{}, fmt.Errorf("read configuration %s: %w", name, err)
-	}
+	f, _, err := readConfiguration(name, true)
 	f.AnyUser = true
-	return f, nil
+	return f, err
 }
 
-// Homes are the home directories of the user: $HOME, and the one in the machine's list of users. A directory of another user is
-// passed over: sudo keeps the variable, and root has no business there.
-func Homes() (out []string) {
-	var candidates []string
-	if h, err := os.UserHomeDir(); err == nil {
-		candidates = append(candidates, h)
+// readConfiguration reads the servers in a file.
+func readConfiguration(name string, named bool) (f File, st fs.FileInfo, err error) {
+	text, st, err := readFile(name, named)
+	if err == nil {
+		f, err = readServers(text, formatOf(name))
 	}
+	if err != nil {
+		err = fmt.Errorf("read configuration %s: %w", name, err)
+	}
+	return f, st, err
+}
+
+// Home is the home directory of the user: $HOME, or the one in the machine's list of users where that is another user's: sudo keeps the
+// variable, and root has no business there. It is "" if neither is the user's own.
+func Home() string {
+	at := []string{os.Getenv("HOME")}
 	if u, err := user.Current(); err == nil {
-		candidates = append(candidates, u.HomeDir)
+		at = append(at, u.HomeDir)
 	}
-	for _, h := range candidates {
-		if h = filepath.Clean(h); !filepath.IsAbs(h) || h == "/" || slices.Contains(out, h) {
-			continue
-		}
-		if st, err := os.Stat(h); err == nil && st.IsDir() && owner(st) == os.Getuid() {
-			out = append(out, h)
+	for _, h := range at {
+		if st, err := os.Stat(h); err == nil && filepath.IsAbs(h) && st.IsDir() && owner(st) == os.Getuid() && h != "/" {
+			return h
 		}
 	}
-	return out
+	return ""
 }
 
 // owner is the user that a file belongs to.
@@ -167,7 +162,7 @@ func readServers(text []byte, format Format) (File, error) {
 	}
 	for i := range found {
 		if e := &found[i]; e.command.text != "" {
-			f.Servers = append(f.Servers, Server{Name: e.name, Command: e.command.text, Args: e.words()})
+			f.Servers = append(f.Servers, Server{e.name, e.started(e.commandAt())})
 		}
 	}
 	f.projects = slices.DeleteFunc(o.projects, func(dir string) bool { return !filepath.IsAbs(dir) })
@@ -187,8 +182,7 @@ func formatOf(name string) Format {
 
 // parse decodes a document.
 func parse(text []byte, format Format) (doc map[string]any, err error) {
-	// Some editors write a byte order mark.
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
 	if format == TOML {
 		err = toml.Unmarshal(text, &doc)
 		return doc, err
@@ -196,13 +190,10 @@ func parse(text []byte, format Format) (doc map[string]any, err error) {
 	if json.Unmarshal(text, &doc) == nil {
 		return doc, nil
 	}
-	root, err := Parse(text)
+	root, err := treeOf(text, format)
 	if err != nil {
 		return nil, err
 	}
-	doc, object := root.Any().(map[string]any)
-	if !object {
-		return nil, ErrNotObject
-	}
+	doc, _ = root.asAny().(map[string]any)
 	return doc, nil
 }

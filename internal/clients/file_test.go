@@ -34,8 +34,7 @@ func lines(files ...File) []string {
 	out := []string{}
 	for _, f := range files {
 		for _, s := range f.Servers {
-			command, args := s.unwrapped()
-			out = append(out, s.Name+": "+strings.Join(append([]string{command}, args...), " "))
+			out = append(out, s.Name+": "+strings.Join(s.Args, " "))
 		}
 	}
 	return out
@@ -78,7 +77,7 @@ func TestKnown(t *testing.T) {
 		}`,
 	})
 	var warnings []error
-	got := lines(Known([]string{home, "/nonexistent"}, func(err error) { warnings = append(warnings, err) })...)
+	got := lines(Known(home, func(err error) { warnings = append(warnings, err) })...)
 	want := []string{
 		"files: npx -y @scope/files", "with space: /opt/server", "user: uvx mcp-server-git", "local: local-server",
 		"project: project-server", "desktop: d", "profile: of-work", "of-profile: vp", "codium: vc", "flat: vf", "extension: e", "first: v1", "second: v2 x", "claw: c x", "gemini: g", "cursor: npx cursor-mcp",
@@ -180,7 +179,7 @@ func TestKnownFollowsVariables(t *testing.T) {
 	})
 	t.Setenv("CODEX_HOME", home+"/codex")
 	t.Setenv("CLAUDE_CONFIG_DIR", home+"/claude")
-	got := lines(Known([]string{home}, func(err error) { t.Error(err) })...)
+	got := lines(Known(home, func(err error) { t.Error(err) })...)
 	if want := []string{"new: new", "profile: p", "c: c", "plugin: q"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -190,7 +189,7 @@ func TestKnownFollowsVariables(t *testing.T) {
 func TestKnownWarns(t *testing.T) {
 	home := write(t, map[string]string{".claude.json": "{", ".cursor/mcp.json": `{"mcpServers": {"a": {"command": "c"}}}`})
 	var warnings []error
-	got := Known([]string{home}, func(err error) { warnings = append(warnings, err) })
+	got := Known(home, func(err error) { warnings = append(warnings, err) })
 	if len(got) != 1 || len(warnings) != 1 || !strings.Contains(warnings[0].Error(), ".claude.json") {
 		t.Errorf("%v, %v", got, warnings)
 	}
@@ -279,5 +278,5 @@ func TestKnownUnreadable(t *testing.T) {
 	if err := os.Chmod(home+"/.claude.json", 0); err != nil {
 		t.Fatal(err)
 	}
-	Known([]string{home}, func(err error) { t.Error(err) })
+	Known(home, func(err error) { t.Error(err) })
 }

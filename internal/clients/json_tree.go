@@ -2,66 +2,33 @@ package clients
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"mcp-tether/internal/proc"
 )
 
-// ErrNotObject says that a text is not a JSON object.
-var ErrNotObject = errors.New("not a JSON object")
-
 // whiteSpace is what JSON allows between its tokens.
 const whiteSpace = " \t\r\n"
 
-// Node is a value as it stands in a text: text[Start:End].
-type Node struct {
-	Kind       Kind
-	Start, End int
-	// Text is the decoded text of a string, and the spelling of a number or a word.
-	Text string
-	// Members are those of an object and Items those of an array, in the order of the text.
-	Members []Member
-	Items   []Node
-}
-
-// Member is a member of an object. Its name stands at text[Start:NameEnd], quotes included.
-type Member struct {
-	Name           string
-	Start, NameEnd int
-	Value          Node
-}
-
-// Kind is the kind of a value.
-type Kind uint8
-
-// The kinds. A word is true, false or null.
-const (
-	Object Kind = iota
-	Array
-	String
-	Number
-	Word
-)
-
-// maxDepth bounds values within values, in a text that Parse reads.
+// maxDepth bounds values within values.
 const maxDepth = 1000
 
-// Why Parse refuses a text.
+// Why a text is refused.
 var (
-	ErrSyntax  = errors.New("syntax error")
-	ErrTooMuch = errors.New("too many values")
+	errSyntax  = errors.New("syntax error")
+	errTooMuch = errors.New("too many values")
 )
 
-// Parse reads JSON, also with comments, trailing commas, single quotes and bare names, as clients write it of JSON5 (spec.json5.org). It
-// says where each value stands. An error names the line and wraps ErrSyntax or ErrTooMuch.
-func Parse(text []byte) (Node, error) {
+// parseJSON reads JSON, also with comments, trailing commas, single quotes and bare names, as clients write it of JSON5
+// (spec.json5.org). An error names the line.
+func parseJSON(text []byte) (node, error) {
 	p := parser{text: text}
-	p.at = len(text) - len(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
+	p.at = len(text) - len(bytes.TrimPrefix(text, []byte(byteOrderMark)))
 	root, err := p.value(0)
 	if err == nil {
 		err = p.space()
@@ -70,33 +37,6 @@ func Parse(text []byte) (Node, error) {
 		err = p.fail("more after the end")
 	}
 	return root, err
-}
-
-// Any converts a value as encoding/json does for an interface.
-func (n *Node) Any() any {
-	switch n.Kind {
-	case Object:
-		m := make(map[string]any, len(n.Members))
-		for i := range n.Members {
-			m[n.Members[i].Name] = n.Members[i].Value.Any()
-		}
-		return m
-	case Array:
-		list := make([]any, len(n.Items))
-		for i := range n.Items {
-			list[i] = n.Items[i].Any()
-		}
-		return list
-	case Number:
-		f, _ := strconv.ParseFloat(n.Text, 64) // Out of range it is infinite: no caller calculates with it.
-		return f
-	case Word:
-		if n.Text == "null" {
-			return nil
-		}
-		return n.Text == "true"
-	}
-	return n.Text
 }
 
 // parser reads one text from at on.
@@ -108,7 +48,7 @@ type parser struct {
 
 func (p *parser) fail(what string) error {
 	at := min(p.at, len(p.text))
-	return fmt.Errorf("line %d: %w: %s", 1+bytes.Count(p.text[:at], []byte("\n")), ErrSyntax, what)
+	return fmt.Errorf("line %d: %w: %s", 1+bytes.Count(p.text[:at], []byte("\n")), errSyntax, what)
 }
 
 // peek is the next byte, 0 at the end.
@@ -146,48 +86,48 @@ func (p *parser) space() error {
 }
 
 // value reads one value and the space before it.
-func (p *parser) value(depth int) (Node, error) {
+func (p *parser) value(depth int) (node, error) {
 	if err := p.space(); err != nil {
-		return Node{}, err
+		return node{}, err
 	}
 	if p.values++; p.values > proc.MaxValues || depth > maxDepth {
-		return Node{}, ErrTooMuch
+		return node{}, errTooMuch
 	}
-	n := Node{Start: p.at}
+	n := node{span: span{start: p.at}}
 	var err error
 	switch p.peek() {
 	case '{':
-		n.Kind = Object
-		n.Members, err = p.members(depth)
+		n.kind = objectKind
+		n.members, err = p.members(depth)
 	case '[':
-		n.Kind = Array
-		n.Items, err = p.items(depth)
+		n.kind = arrayKind
+		n.items, err = p.items(depth)
 	case '"', '\'':
-		n.Kind = String
-		n.Text, err = p.quoted()
+		n.kind = stringKind
+		n.text, err = p.quoted()
 	default:
-		n.Text = p.bare()
-		n.Kind, err = p.bareKind(n.Text)
+		n.text = p.bare()
+		n.kind, err = p.bareKind(n.text)
 	}
-	n.End = p.at
+	n.end = p.at
 	return n, err
 }
 
 // members reads an object.
-func (p *parser) members(depth int) ([]Member, error) {
-	var all []Member
+func (p *parser) members(depth int) ([]member, error) {
+	var all []member
 	err := p.list('}', func() error {
-		m := Member{Start: p.at}
+		m := member{span: span{start: p.at}, keyStart: p.at}
 		var err error
 		if c := p.peek(); c == '"' || c == '\'' {
-			m.Name, err = p.quoted()
-		} else if m.Name = p.bare(); m.Name == "" {
+			m.name, err = p.quoted()
+		} else if m.name = p.bare(); m.name == "" {
 			err = p.fail("a name is missing")
 		}
 		if err != nil {
 			return err
 		}
-		m.NameEnd = p.at
+		m.end = p.at
 		if err := p.space(); err != nil {
 			return err
 		}
@@ -195,7 +135,7 @@ func (p *parser) members(depth int) ([]Member, error) {
 			return p.fail("a colon is missing")
 		}
 		p.at++
-		m.Value, err = p.value(depth + 1)
+		m.value, err = p.value(depth + 1)
 		all = append(all, m)
 		return err
 	})
@@ -203,8 +143,8 @@ func (p *parser) members(depth int) ([]Member, error) {
 }
 
 // items reads an array.
-func (p *parser) items(depth int) ([]Node, error) {
-	var all []Node
+func (p *parser) items(depth int) ([]node, error) {
+	var all []node
 	err := p.list(']', func() error {
 		n, err := p.value(depth + 1)
 		all = append(all, n)
@@ -254,82 +194,45 @@ func (p *parser) bare() string {
 }
 
 // bareKind separates numbers from words.
-func (p *parser) bareKind(word string) (Kind, error) {
-	switch word {
+func (p *parser) bareKind(spelled string) (kind, error) {
+	switch spelled {
 	case "true", "false", "null":
-		return Word, nil
+		return wordKind, nil
 	case "":
-		return Word, p.fail("a value is missing")
+		return wordKind, p.fail("a value is missing")
 	}
-	if _, err := strconv.ParseFloat(word, 64); strings.IndexByte("-0123456789", word[0]) >= 0 && (err == nil || errors.Is(err, strconv.ErrRange)) {
-		return Number, nil
+	if _, err := strconv.ParseFloat(spelled, 64); strings.IndexByte("-0123456789", spelled[0]) >= 0 && (err == nil || errors.Is(err, strconv.ErrRange)) {
+		return numberKind, nil
 	}
-	return Word, p.fail(fmt.Sprintf("%.40q is no value", word))
+	return wordKind, p.fail(fmt.Sprintf("%.40q is no value", spelled))
 }
 
-// quoted reads a string in quotes of either kind.
+// quoted reads a string in quotes of either kind. What JSON has no escape for is refused.
 func (p *parser) quoted() (string, error) {
-	quote := p.text[p.at]
-	var out []byte
-	for p.at++; p.at < len(p.text); {
+	start, quote := p.at, p.text[p.at]
+	inJSON := []byte{'"'}
+	for p.at++; p.at < len(p.text) && p.text[p.at] != quote; p.at++ {
 		switch c := p.text[p.at]; {
-		case c == quote:
+		case c == '"':
+			inJSON = append(inJSON, '\\', c)
+		case c == '\\' && bytes.HasPrefix(p.text[p.at:], []byte(`\'`)):
 			p.at++
-			return string(out), nil
-		case c == '\n':
-			return "", p.fail("a string without an end")
-		case c == '\\':
-			var err error
-			if out, err = p.escape(out); err != nil {
-				return "", err
-			}
+			inJSON = append(inJSON, '\'')
+		case c == '\\' && p.at+1 < len(p.text):
+			p.at++
+			inJSON = append(inJSON, c, p.text[p.at])
 		default:
-			out = append(out, c)
-			p.at++
+			inJSON = append(inJSON, c)
 		}
 	}
-	return "", p.fail("a string without an end")
-}
-
-// escapes are what stands for another character after a backslash, each before that.
-const escapes = "b\bf\fn\nr\rt\t\"\"''\\\\//"
-
-// escape reads what begins with a backslash.
-func (p *parser) escape(out []byte) ([]byte, error) {
-	if p.at++; p.at == len(p.text) {
-		return nil, p.fail("a string without an end")
+	if p.at >= len(p.text) {
+		return "", p.fail("a string without an end")
 	}
-	c := p.text[p.at]
 	p.at++
-	if c == 'u' {
-		r, err := p.hex(4)
-		if err == nil && utf16.IsSurrogate(r) && bytes.HasPrefix(p.text[p.at:], []byte(`\u`)) {
-			before := p.at
-			p.at += 2
-			low, lowErr := p.hex(4)
-			if pair := utf16.DecodeRune(r, low); lowErr == nil && pair != utf8.RuneError {
-				r = pair
-			} else {
-				p.at = before
-			}
-		}
-		return utf8.AppendRune(out, r), err
+	var out string
+	if json.Unmarshal(append(inJSON, '"'), &out) != nil {
+		p.at = start
+		return "", p.fail("a string that is none in JSON")
 	}
-	if i := strings.IndexByte(escapes, c); i >= 0 && i%2 == 0 {
-		return append(out, escapes[i+1]), nil
-	}
-	return nil, p.fail("an escape that is not known")
-}
-
-// hex reads a number of n hexadecimal digits.
-func (p *parser) hex(n int) (rune, error) {
-	if p.at+n > len(p.text) {
-		return 0, p.fail("an escape without an end")
-	}
-	v, err := strconv.ParseUint(string(p.text[p.at:p.at+n]), 16, 32)
-	if err != nil {
-		return 0, p.fail("an escape that is no number")
-	}
-	p.at += n
-	return rune(v), nil
+	return out, nil
 }

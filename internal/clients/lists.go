@@ -17,8 +17,8 @@ import (
 // ErrListed says that an organisation's list keeps a server from being wrapped.
 var ErrListed = errors.New("an organisation's list")
 
-// Lists are what an organisation says about the servers of a client.
-type Lists struct{ all []list }
+// lists are what an organisation says about the servers of a client.
+type lists struct{ all []list }
 
 // list is what one file says.
 type list struct {
@@ -63,11 +63,9 @@ const (
 	codexList   = "/etc/codex/requirements.toml"
 )
 
-// ListsFor reads the lists for a place. A project's file is read by the client that looks for such files. An error says that a list
+// listsBelow reads the lists for a place. A project's file is read by the client that looks for such files. An error says that a list
 // cannot be read, so what it says is not known.
-func ListsFor(p Place) (l Lists, err error) { return listsBelow("", p) }
-
-func listsBelow(root string, p Place) (l Lists, err error) {
+func listsBelow(root string, p Place) (l lists, err error) {
 	add := func(file string, read func(string) (list, error)) {
 		one, failed := read(file)
 		switch {
@@ -149,7 +147,7 @@ func (l *list) allows(name string, line []string) bool {
 
 // judge says why a server is not to be wrapped, or, if it is already, what is wrong with that. before is the command line without this
 // program, after that with it.
-func (l Lists) judge(name string, wrapped bool, before, after []string, force bool) error {
+func (l lists) judge(name string, wrapped bool, before, after []string, force bool) error {
 	var not []string
 	hint := ""
 	for i := range l.all {

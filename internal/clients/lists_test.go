@@ -54,7 +54,7 @@ func TestLists(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := Rewrite([]byte(c.text), p.Format, Options{Lists: l, Force: c.force}, every)
+			plan, err := rewrite([]byte(c.text), p.Format, Options{lists: l, Force: c.force}, every)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,11 +91,11 @@ func TestListsOfTheWrapped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Rewrite([]byte(wrapped), JSON, Options{Lists: l}, every)
+		p, err := rewrite([]byte(wrapped), JSON, Options{lists: l}, every)
 		if ch := p.Changes[0]; err != nil || ch.Edited || (ch.Err != nil) != (want != "") || want != "" && !strings.Contains(ch.Err.Error(), want) {
 			t.Errorf("%s: %v, %+v", said, err, ch)
 		}
-		if p, err := Rewrite([]byte(wrapped), JSON, Options{Unwrap: true}, every); err != nil || !p.Changes[0].Edited {
+		if p, err := rewrite([]byte(wrapped), JSON, Options{Unwrap: true}, every); err != nil || !p.Changes[0].Edited {
 			t.Errorf("unwrap: %v, %+v", err, p.Changes)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"mcp-tether/internal/argv"
 )
 
 // Matcher recognises the command lines of MCP servers. A match proves nothing: it says which processes to examine.
@@ -17,9 +15,8 @@ type Matcher struct {
 
 // known is a configured server in the form that is compared.
 type known struct {
-	name    string
-	command string
-	args    []string
+	name string
+	args []string
 	// uid is the user whose processes the configuration speaks for, unless anyUser.
 	uid     int
 	anyUser bool
@@ -33,10 +30,8 @@ func NewMatcher(files []File, pattern *regexp.Regexp) *Matcher {
 	m := &Matcher{pattern: pattern}
 	for _, f := range files {
 		for i := range f.Servers {
-			k := known{name: f.Servers[i].Name, uid: f.UID, anyUser: f.AnyUser}
-			k.command, k.args = f.Servers[i].unwrapped()
-			k.pkg = PackageOf(k.command, k.args)
-			m.servers = append(m.servers, k)
+			s := &f.Servers[i]
+			m.servers = append(m.servers, known{s.Name, s.Args, f.UID, f.AnyUser, PackageOf(s.Args[0], s.Args[1:])})
 		}
 	}
 	return m
@@ -131,8 +126,8 @@ func (k *known) isProgram(w string) bool {
 // same compares with a command that fetches no package. The configured words must be the last of the line, alone or after
 // an interpreter. A configured interpreter without arguments would match anything, and so matches nothing.
 func (k *known) same(args []string) bool {
-	want := append([]string{k.command}, k.args...)
-	if len(k.args) == 0 && isInterpreter(path.Base(k.command)) || len(args) < len(want) || len(args) > len(want)+1 {
+	want := k.args
+	if len(want) == 1 && isInterpreter(path.Base(want[0])) || len(args) < len(want) || len(args) > len(want)+1 {
 		return false
 	}
 	if len(args) == len(want)+1 && !isInterpreter(path.Base(args[0])) {
@@ -140,16 +135,4 @@ func (k *known) same(args []string) bool {
 	}
 	tail := args[len(args)-len(want):]
 	return path.Base(tail[0]) == path.Base(want[0]) && slices.Equal(tail[1:], want[1:])
-}
-
-// unwrapped is the command line that runs in the end: the words after "mcp-tether run" and its flags, if the entry
-// begins so.
-func (s *Server) unwrapped() (command string, args []string) {
-	if path.Base(s.Command) != Program || len(s.Args) == 0 || s.Args[0] != "run" {
-		return s.Command, s.Args
-	}
-	if n := 1 + argv.CommandAt(s.Args[1:]); n < len(s.Args) {
-		return s.Args[n], s.Args[n+1:]
-	}
-	return s.Command, s.Args
 }

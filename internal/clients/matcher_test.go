@@ -9,7 +9,7 @@ import (
 // configured is a file with one server; quotes are not known here.
 func configured(name, line string) []File {
 	f := strings.Fields(line)
-	return []File{{AnyUser: true, Servers: []Server{{Name: name, Command: f[0], Args: f[1:]}}}}
+	return []File{{AnyUser: true, Servers: []Server{{Name: name, Args: f}}}}
 }
 
 func TestMatch(t *testing.T) {
@@ -54,7 +54,7 @@ func TestMatch(t *testing.T) {
 func TestMatchWordWithSpaces(t *testing.T) {
 	for _, verb := range []string{"tool run", "tool run x", "x y"} {
 		for _, runner := range []string{"uv", "npm", "pipx"} {
-			files := append(configured("x", "npx -y server-x"), File{AnyUser: true, Servers: []Server{{Name: "y", Command: runner, Args: []string{verb}}}})
+			files := append(configured("x", "npx -y server-x"), File{AnyUser: true, Servers: []Server{{Name: "y", Args: []string{runner, verb}}}})
 			if name, ok := NewMatcher(files, nil).Match(Running{Args: []string{runner, verb}}); !ok || name != "y" {
 				t.Errorf("%s %q: %q, %v; want the one that is configured so", runner, verb, name, ok)
 			}
@@ -148,12 +148,12 @@ func TestMatchOddLines(t *testing.T) {
 	var servers []Server
 	for _, o := range odd {
 		if len(o) > 0 {
-			servers = append(servers, Server{Name: "odd", Command: o[0], Args: o[1:]})
+			servers = append(servers, Server{Name: "odd", Args: o})
 		}
 	}
 	for _, runner := range []string{"npx", "uvx", "uv", "npm", "bun"} {
 		for _, o := range odd {
-			servers = append(servers, Server{Name: "odd", Command: runner, Args: o})
+			servers = append(servers, Server{Name: "odd", Args: append([]string{runner}, o...)})
 		}
 	}
 	m := NewMatcher([]File{{Servers: servers}}, nil)
@@ -171,7 +171,7 @@ func FuzzMatch(f *testing.F) {
 	f.Add("npx", "-y @a/b@1", "node /x/node_modules/.bin/b")
 	f.Add("sh", "-c x", "sh")
 	f.Fuzz(func(_ *testing.T, command, args, running string) {
-		m := NewMatcher([]File{{Servers: []Server{{Name: "x", Command: command, Args: strings.Split(args, " ")}}}}, nil)
+		m := NewMatcher([]File{{Servers: []Server{{Name: "x", Args: append([]string{command}, strings.Split(args, " ")...)}}}}, nil)
 		m.Match(Running{Args: strings.Split(running, " ")})
 		m.Match(Running{Args: []string{running}})
 	})

@@ -25,13 +25,13 @@ type Options struct {
 	// Path is the command that clients start: a path, or Program where that is found by name. "" leaves the command of
 	// servers that are wrapped already, and is Program for others.
 	Path string
-	// PathIn gives Path for a server that has a PATH of its own, where some clients look for the command. Nil gives Path.
-	PathIn func(dirs string) (string, error)
+	// Absolute is in place of Path for a server that has a PATH of its own, where some clients look for the command.
+	Absolute string
 	// Flags are those of run. Nil leaves the flags of servers that are wrapped already.
 	Flags []string
-	// Lists are an organisation's. Force wraps also where they do not allow the new command.
-	Lists Lists
+	// Force wraps also where an organisation's lists do not allow the new command.
 	Force bool
+	lists lists
 	// Unwrap takes the program away again.
 	Unwrap bool
 }
@@ -43,36 +43,29 @@ type Change struct {
 	Keys []string
 	// Wanted says that the server was chosen, Wrapped how its entry is now, and Edited whether that would be changed.
 	Wanted, Wrapped, Edited bool
-	// Line is the command line that it has once it is wrapped; nil where it is left alone.
-	Line []string
+	// Old and New are its command line in the text before and after.
+	Old, New []string
 	// Err says why it is left alone.
 	Err error
 }
 
 // Bare reports whether the server was chosen, and starts without this program although nothing keeps it from being wrapped.
 func (c *Change) Bare() bool {
-	return c.Wanted && !c.Wrapped && !errors.Is(c.Err, ErrIndirect) && !errors.Is(c.Err, ErrListed)
+	return c.Wanted && !c.Wrapped && !errors.Is(c.Err, errIndirect) && !errors.Is(c.Err, ErrListed)
 }
 
 // Plan is what is to become of a text.
 type Plan struct {
 	Text []byte
-	// Changes are about each server that is started as a process, in the order of the text, and Hunks the lines that differ.
+	// Changes are about each server that is started as a process, in the order of the text.
 	Changes []Change
-	Hunks   []Hunk
 	// Remote are the names of the servers that are reached by network, and Unread of those that do not say how they start.
 	Remote, Unread []string
 }
 
-// Hunk is a run of lines before and after. Line is the number of the first one, from 1.
-type Hunk struct {
-	Line     int
-	Old, New []string
-}
-
-// Rewrite wraps or unwraps the servers that want chooses; it is asked once for each of Changes. Every byte that has nothing
+// rewrite wraps or unwraps the servers that want chooses; it is asked once for each of Changes. Every byte that has nothing
 // to do with how these servers are started stays as it is.
-func Rewrite(text []byte, format Format, o Options, want func(name string) bool) (Plan, error) {
+func rewrite(text []byte, format Format, o Options, want func(name string) bool) (Plan, error) {
 	if !utf8.Valid(text) {
 		// Names are compared, and readers disagree on names that are not UTF-8.
 		return Plan{}, errNotUTF8
@@ -92,14 +85,14 @@ func Rewrite(text []byte, format Format, o Options, want func(name string) bool)
 		c := Change{Name: e.name, Keys: e.keys, Err: e.err, Wrapped: e.commandAt() > 0}
 		if c.Wanted = want(c.Name); c.Wanted && c.Err == nil {
 			var mine []edit
-			mine, c.Line, c.Err = e.plan(text, environment(lookup(before, e.keys)), o)
+			mine, c.Err = e.plan(text, environment(lookup(before, e.keys)), o)
 			c.Edited = len(mine) > 0
 			edits = append(edits, mine...)
 		}
 		p.Changes = append(p.Changes, c)
 	}
 	sort.SliceStable(edits, func(a, b int) bool { return edits[a].start < edits[b].start })
-	p.Text, p.Hunks = apply(text, edits), hunks(text, edits)
+	p.Text = apply(text, edits)
 	if err := verify(before, p.Text, format, p.Changes, o); err != nil {
 		return Plan{}, err // nothing would change
 	}
@@ -122,43 +115,8 @@ func apply(text []byte, edits []edit) []byte {
 	return append(out, text[at:]...)
 }
 
-// hunks are the lines that edits touch. The edits are in order.
-func hunks(text []byte, edits []edit) []Hunk {
-	var all []Hunk
-	for i := 0; i < len(edits); {
-		start := bytes.LastIndexByte(text[:edits[i].start], '\n') + 1
-		end, first := lineEnd(text, edits[i].end), i
-		for i++; i < len(edits) && edits[i].start <= end+1; i++ {
-			end = lineEnd(text, edits[i].end)
-		}
-		inner := make([]edit, 0, i-first)
-		for _, e := range edits[first:i] {
-			inner = append(inner, edit{span{e.start - start, e.end - start}, e.text})
-		}
-		old := text[start:end]
-		all = append(all, Hunk{1 + bytes.Count(text[:start], []byte("\n")), linesOf(old), linesOf(apply(old, inner))})
-	}
-	return all
-}
-
-// lineEnd is the end of the line that a place is in.
-func lineEnd(text []byte, at int) int {
-	if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
-		return at + n
-	}
-	return len(text)
-}
-
-func linesOf(text []byte) []string {
-	all := strings.Split(string(text), "\n")
-	for i := range all {
-		all[i] = strings.TrimSuffix(all[i], "\r")
-	}
-	return all
-}
-
-// ErrIndirect says that an entry starts this program in a way of its own, or seems to.
-var ErrIndirect = errors.New("it names " + Program + " in a way of its own: change it by hand")
+// errIndirect says that an entry starts this program in a way of its own, or seems to.
+var errIndirect = errors.New("it names " + Program + " in a way of its own: change it by hand")
 
 // errNoCommand says that an entry starts this program, but no server.
 var errNoCommand = errors.New("it does not start as " + Program + " run and a command, so no server runs: add -- and the server's command")
@@ -197,29 +155,25 @@ func (e *entry) words() []string {
 	return words
 }
 
-// plan gives the edits that an entry needs and its command line once it is wrapped, or says why it is left alone. env is what the
-// entry adds to the environment.
-func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, line []string, err error) {
+// plan gives the edits that an entry needs, or says why it is left alone. env is what the entry adds to the environment.
+func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, err error) {
 	at := e.commandAt()
 	switch {
 	case at == 0 && path.Base(e.command.text) == Program:
-		return nil, nil, errNoCommand
+		return nil, errNoCommand
 	case at == 0 && e.namesUs(), path.Base(e.started(at)[0]) == Program:
-		return nil, nil, ErrIndirect
+		return nil, errIndirect
 	case o.Unwrap && at > 0:
-		edits, err = e.unwrap(text, at)
-		return edits, nil, err
+		return e.unwrap(text, at)
 	case o.Unwrap:
-		return nil, nil, nil
+		return nil, nil
 	case at == 0 && strings.HasPrefix(e.command.text, "-"):
-		return nil, nil, errForm // run would take it for a flag
+		return nil, errForm // run would take it for a flag
 	case at == 0 && !e.joined && e.list != nil && len(e.args) == 0 && !onlySpace(text, e.list.start+1, e.list.end-1):
-		return nil, nil, errForm // unwrap could not tell the comments in the list from others
+		return nil, errForm // unwrap could not tell the comments in the list from others
 	}
-	if dirs, own := env["PATH"].(string); own && at == 0 && o.Path == "" && o.PathIn != nil {
-		if o.Path, err = o.PathIn(dirs); err != nil {
-			return nil, nil, err
-		}
+	if env["PATH"] != nil && at == 0 {
+		o.Path = cmp.Or(o.Path, o.Absolute)
 	}
 	var name []string
 	if at > 0 {
@@ -232,15 +186,13 @@ func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, 
 		}
 		o.Flags = append(name[:len(name):len(name)], o.Flags...)
 	}
-	line = e.line(at, o)
-	if err := o.Lists.judge(e.name, at > 0, e.started(at), line, o.Force); err != nil {
-		return nil, nil, err
+	if err := o.lists.judge(e.name, at > 0, e.started(at), e.line(at, o), o.Force); err != nil {
+		return nil, err
 	}
 	if at == 0 {
-		return e.wrap(text, o), line, nil
+		return e.wrap(text, o), nil
 	}
-	edits, err = e.rewrap(text, at, o)
-	return edits, line, err
+	return e.rewrap(text, at, o)
 }
 
 // started is the command line that an entry starts in the end.
@@ -392,20 +344,21 @@ var errNotUTF8 = errors.New("it is not UTF-8 text; save it as UTF-8 and try agai
 // package.
 var errNotMeant = errors.New("the new text would not say what it should; please report this")
 
-// verify reads the new text as a client would. Each server must start what it started before, and the changed ones in
-// the way that was asked for.
+// verify reads the new text as a client would, and takes the command lines from there. Each server must start what it started before,
+// and the changed ones in the way that was asked for.
 func verify(before map[string]any, out []byte, format Format, changes []Change, o Options) error {
 	after, err := parse(out, format)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotMeant, err)
 	}
-	for _, c := range changes {
+	for i := range changes {
+		c := &changes[i]
 		a, b := lookup(before, c.Keys), lookup(after, c.Keys)
 		if a == nil && b == nil {
 			continue // an entry in a form that is left alone
 		}
-		lineA, wrappedA := lineOf(a)
-		lineB, wrappedB := lineOf(b)
+		lineA, wrappedA := lineOf(a, &c.Old)
+		lineB, wrappedB := lineOf(b, &c.New)
 		if !reflect.DeepEqual(lineA, lineB) || !c.Edited && wrappedA != wrappedB || c.Edited && wrappedB == o.Unwrap {
 			return fmt.Errorf("%w: server %s", errNotMeant, c.Name)
 		}
@@ -453,7 +406,8 @@ func environment(entry map[string]any) map[string]any {
 }
 
 // lineOf is the command line that an entry starts in the end, with what is no text in it, and whether that is by way of this program.
-func lineOf(entry map[string]any) (line []any, wrapped bool) {
+// all gets the words that the entry has.
+func lineOf(entry map[string]any, all *[]string) (line []any, wrapped bool) {
 	if joined, ok := entry["command"].([]any); ok {
 		line = joined
 	} else {
@@ -470,6 +424,7 @@ func lineOf(entry map[string]any) (line []any, wrapped bool) {
 	for i := range line {
 		words[i], _ = line[i].(string)
 	}
+	*all = words
 	if len(words) < 3 || path.Base(words[0]) != Program || words[1] != "run" {
 		return line, false
 	}

@@ -97,22 +97,24 @@ func TestWrap(t *testing.T) {
 	w := Options{Flags: []string{"--hibernate", "10m"}}
 	for name, c := range wrapCases {
 		t.Run(name, func(t *testing.T) {
-			r, err := Rewrite([]byte(c.in), c.format, w, every)
+			r, err := rewrite([]byte(c.in), c.format, w, every)
 			if err != nil || string(r.Text) != c.out {
 				t.Fatalf("%v, %+v\n%s\nwant\n%s", err, r.Changes, r.Text, c.out)
 			}
-			if patched(c.in, r.Hunks) != string(r.Text) {
-				t.Errorf("the difference shown is %+v", r.Hunks)
+			for _, ch := range r.Changes {
+				if !slices.Equal(ch.New[len(ch.New)-len(ch.Old):], ch.Old) || ch.New[0] != Program || ch.New[1] != "run" {
+					t.Errorf("it is shown as %q and %q", ch.Old, ch.New)
+				}
 			}
 			for _, again := range []Options{w, {}} {
-				if r, err := Rewrite([]byte(c.out), c.format, again, every); err != nil || string(r.Text) != c.out || r.Changes[0].Edited {
+				if r, err := rewrite([]byte(c.out), c.format, again, every); err != nil || string(r.Text) != c.out || r.Changes[0].Edited {
 					t.Errorf("once more: %v, %+v\n%s", err, r.Changes, r.Text)
 				}
 			}
 			unwrapped(t, r.Text, c.format, c.in)
 			// Other flags, another path, and none.
 			for _, other := range []Options{{Flags: []string{"--name", "é \"q\""}, Path: "/opt/mcp-tether"}, {Flags: []string{}}} {
-				r, err := Rewrite([]byte(c.out), c.format, other, every)
+				r, err := rewrite([]byte(c.out), c.format, other, every)
 				if err != nil || string(r.Text) == c.out {
 					t.Errorf("%+v: %v\n%s", other, err, r.Text)
 				}
@@ -133,7 +135,7 @@ func TestWrapNames(t *testing.T) {
 		`{"mcpServers":{"k":{"command":"mcp-tether","args":["run","--name=mine","--","x"]}}}`:           `["run","--name=mine","--","x"]`,
 		`{"mcpServers":{"k":{"command":"mcp-tether","args":["run","--hibernate","1h","--","--name"]}}}`: `["run","--hibernate","1h","--","--name"]`,
 	} {
-		r, err := Rewrite([]byte(in), JSON, Options{}, every)
+		r, err := rewrite([]byte(in), JSON, Options{}, every)
 		if err != nil || !strings.Contains(string(r.Text), want) {
 			t.Errorf("%v\n%s\nwant %s", err, r.Text, want)
 		}
@@ -143,17 +145,10 @@ func TestWrapNames(t *testing.T) {
 	}
 }
 
-// A server with a PATH of its own is started by what is right there, unless the user gave a path.
+// A server with a PATH of its own is started by the program's path.
 func TestWrapWithAnotherPATH(t *testing.T) {
-	asked := ""
-	w := Options{PathIn: func(dirs string) (string, error) {
-		asked = dirs
-		return map[string]string{"/a:/b": "/opt/mcp-tether"}[dirs], map[string]error{"/none": errForm}[dirs]
-	}}
 	for in, want := range map[string]string{
 		`{"mcpServers":{"x":{"command":"npx","args":["x"],"env":{"PATH":"/a:/b"}}}}`: `"command":"/opt/mcp-tether"`,
-		`{"mcpServers":{"x":{"command":"npx","args":["x"],"env":{"PATH":"/own"}}}}`:  `"command":"mcp-tether"`,
-		`{"mcpServers":{"x":{"command":"npx","args":["x"],"env":{"PATH":"/none"}}}}`: `"command":"npx"`,
 		`{"mcpServers":{"x":{"command":"npx","args":["x"],"env":{"A":"/a:/b"}}}}`:    `"command":"mcp-tether"`,
 		"[mcp_servers.x]\ncommand='npx'\n[mcp_servers.x.env]\nPATH='/a:/b'\n":        `command="/opt/mcp-tether"`,
 	} {
@@ -161,25 +156,17 @@ func TestWrapWithAnotherPATH(t *testing.T) {
 		if in[0] == '[' {
 			format = TOML
 		}
-		asked = ""
-		r, err := Rewrite([]byte(in), format, w, every)
-		if err != nil || !strings.Contains(string(r.Text), want) || (asked == "") != strings.Contains(in, `"A"`) {
-			t.Fatalf("%v, asked for %q, %+v\n%s", err, asked, r.Changes, r.Text)
+		r, err := rewrite([]byte(in), format, Options{Absolute: "/opt/mcp-tether"}, every)
+		if err != nil || !strings.Contains(string(r.Text), want) {
+			t.Fatalf("%v, %+v\n%s", err, r.Changes, r.Text)
 		}
-		if edited := r.Changes[0].Edited; edited != (r.Changes[0].Err == nil) {
-			t.Errorf("%+v", r.Changes)
-		} else if edited {
-			unwrapped(t, r.Text, format, in)
-		}
-		if r, err := Rewrite([]byte(in), format, Options{Path: "/p/mcp-tether", PathIn: w.PathIn}, every); err != nil || !strings.Contains(string(r.Text), `"/p/mcp-tether"`) {
-			t.Errorf("with a path: %v\n%s", err, r.Text)
-		}
+		unwrapped(t, r.Text, format, in)
 	}
 }
 
 func unwrapped(t *testing.T, text []byte, format Format, want string) {
 	t.Helper()
-	r, err := Rewrite(text, format, Options{Unwrap: true}, every)
+	r, err := rewrite(text, format, Options{Unwrap: true}, every)
 	if err != nil || string(r.Text) != want {
 		t.Errorf("unwrapped: %v, %+v\n%s\nwant\n%s", err, r.Changes, r.Text, want)
 	}
@@ -215,26 +202,11 @@ func TestCommentsAmongOurWords(t *testing.T) {
 		{JSON, `{"mcp":{"x":{"command":["mcp-tether", /* it */ "run", "--", "srv"]}}}`, Options{Unwrap: true}},
 		{TOML, "[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\"run\", # it\n  \"--hibernate\", \"10m\", \"--\", \"npx\"]\n", Options{Flags: []string{"--lazy"}}},
 	} {
-		p, err := Rewrite([]byte(c.text), c.format, c.o, every)
+		p, err := rewrite([]byte(c.text), c.format, c.o, every)
 		if err != nil || string(p.Text) != c.text || !errors.Is(p.Changes[0].Err, errComments) {
 			t.Errorf("%v, %+v\n%s", err, p.Changes, p.Text)
 		}
 	}
-}
-
-// patched applies hunks.
-func patched(text string, hunks []Hunk) string {
-	all := strings.SplitAfter(text, "\n")
-	for _, h := range slices.Backward(hunks) {
-		last := all[h.Line-1+len(h.Old)-1]
-		end := last[len(strings.TrimRight(last, "\r\n")):]
-		lineEnd := "\n"
-		if strings.Contains(text, "\r\n") {
-			lineEnd = "\r\n"
-		}
-		all = slices.Replace(all, h.Line-1, h.Line-1+len(h.Old), strings.Join(h.New, lineEnd)+end)
-	}
-	return strings.Join(all, "")
 }
 
 func TestWrapLeavesAlone(t *testing.T) {
@@ -249,16 +221,16 @@ func TestWrapLeavesAlone(t *testing.T) {
 		"two commands":               {JSON, `{"mcpServers":{"x":{"command":"a","command":"b"}}}`, errDouble},
 		"two servers of a name":      {JSON, `{"mcpServers":{"x":{"command":"a"},"x":{"command":"b"}}}`, errDouble},
 		"two, one by network":        {JSON, `{"mcpServers":{"x":{"command":"a"}},"mcpServers":{"x":{"url":"http://b"}}}`, errDouble},
-		"by way of npx":              {JSON, `{"mcpServers":{"x":{"command":"npx","args":["-y","mcp-tether","run","--","a"]}}}`, ErrIndirect},
-		"by way of npx, a version":   {JSON, `{"mcpServers":{"x":{"command":"npx","args":["-y","mcp-tether@0.1","run","--name","x","a"]}}}`, ErrIndirect},
-		"by way of npm exec":         {JSON, `{"mcpServers":{"x":{"command":"npm","args":["exec","mcp-tether","--","run","--","a"]}}}`, ErrIndirect},
-		"by way of a shell":          {JSON, `{"mcpServers":{"x":{"command":"sh","args":["-lc","cd /x && exec '/opt/mcp-tether' run -- a"]}}}`, ErrIndirect},
+		"by way of npx":              {JSON, `{"mcpServers":{"x":{"command":"npx","args":["-y","mcp-tether","run","--","a"]}}}`, errIndirect},
+		"by way of npx, a version":   {JSON, `{"mcpServers":{"x":{"command":"npx","args":["-y","mcp-tether@0.1","run","--name","x","a"]}}}`, errIndirect},
+		"by way of npm exec":         {JSON, `{"mcpServers":{"x":{"command":"npm","args":["exec","mcp-tether","--","run","--","a"]}}}`, errIndirect},
+		"by way of a shell":          {JSON, `{"mcpServers":{"x":{"command":"sh","args":["-lc","cd /x && exec '/opt/mcp-tether' run -- a"]}}}`, errIndirect},
 		"another of our commands":    {JSON, `{"mcpServers":{"x":{"command":"mcp-tether","args":["ps"]}}}`, errNoCommand},
 		"run is missing":             {JSON, `{"mcpServers":{"x":{"command":"mcp-tether","args":["npx","-y","x"]}}}`, errNoCommand},
 		"no words":                   {JSON, `{"mcpServers":{"x":{"command":"mcp-tether"}}}`, errNoCommand},
 		"a command is missing":       {JSON, `{"mcpServers":{"x":{"command":"mcp-tether","args":["run","--name","x"]}}}`, errNoCommand},
-		"run is missing after npx":   {JSON, `{"mcpServers":{"x":{"command":"npx","args":["-y","mcp-tether","npx","x"]}}}`, ErrIndirect},
-		"a directory of our name":    {JSON, `{"mcpServers":{"x":{"command":"npx","args":["x","/src/mcp-tether"]}}}`, ErrIndirect},
+		"run is missing after npx":   {JSON, `{"mcpServers":{"x":{"command":"npx","args":["-y","mcp-tether","npx","x"]}}}`, errIndirect},
+		"a directory of our name":    {JSON, `{"mcpServers":{"x":{"command":"npx","args":["x","/src/mcp-tether"]}}}`, errIndirect},
 		"by network":                 {JSON, `{"mcpServers":{"x":{"url":"http://a"}}}`, nil},
 		"servers of something else":  {JSON, `{"lsp":{"servers":{"x":{"command":"a"}}}}`, nil},
 		"not an object":              {JSON, `{"mcpServers":{"x":"npx"}}`, nil},
@@ -267,13 +239,13 @@ func TestWrapLeavesAlone(t *testing.T) {
 		"TOML, in a list in a table": {TOML, "[[a.mcp_servers]]\ncommand = \"a\"\n", nil},
 		"TOML, a text of many lines": {TOML, "note = '''\n[mcp_servers.x]\ncommand = \"a\"\n'''\n", nil},
 	} {
-		r, err := Rewrite([]byte(c.text), c.format, Options{}, every)
+		r, err := rewrite([]byte(c.text), c.format, Options{}, every)
 		if err != nil || string(r.Text) != c.text || len(r.Changes) > 0 != (c.err != nil) || c.err != nil && !errors.Is(r.Changes[0].Err, c.err) {
 			t.Errorf("%s: %v, %+v\n%s", name, err, r.Changes, r.Text)
 		}
 	}
 	text := `{"mcpServers":{"x":{"command":"a"},"y":{"command":"b"},"z":{"httpUrl":"c"}}}`
-	r, err := Rewrite([]byte(text), JSON, Options{}, func(name string) bool { return name == "y" })
+	r, err := rewrite([]byte(text), JSON, Options{}, func(name string) bool { return name == "y" })
 	if err != nil || !strings.Contains(string(r.Text), `"x":{"command":"a"}`) || r.Changes[0].Edited || !r.Changes[1].Edited || !slices.Equal(r.Remote, []string{"z"}) {
 		t.Errorf("one of two: %v, %+v", err, r)
 	}
@@ -282,11 +254,11 @@ func TestWrapLeavesAlone(t *testing.T) {
 // A name that two readers may read differently is not guessed at.
 func TestRewriteRefusesOtherThanUTF8(t *testing.T) {
 	in := []byte("{\"projects\":{\"\xff\":{\"mcpServers\":{\"a\":{\"command\":\"server\"}}}}}")
-	if r, err := Rewrite(in, JSON, Options{}, every); !errors.Is(err, errNotUTF8) || r.Text != nil {
+	if r, err := rewrite(in, JSON, Options{}, every); !errors.Is(err, errNotUTF8) || r.Text != nil {
 		t.Errorf("%q, %v", r.Text, err)
 	}
 	in = bytes.ReplaceAll(in, []byte("\xff"), []byte("\u00ff"))
-	if r, err := Rewrite(in, JSON, Options{}, every); err != nil || bytes.Equal(r.Text, in) {
+	if r, err := rewrite(in, JSON, Options{}, every); err != nil || bytes.Equal(r.Text, in) {
 		t.Errorf("the same in UTF-8: %q, %v", r.Text, err)
 	}
 }
@@ -294,7 +266,7 @@ func TestRewriteRefusesOtherThanUTF8(t *testing.T) {
 // A text that clients refuse is not changed, and so no server in it is said to be.
 func TestRewriteRefusesWhatClientsRefuse(t *testing.T) {
 	in := []byte("[mcp_servers.x]\ncommand = \"a\"\n[mcp_servers.x]\nargs = []\n")
-	if r, err := Rewrite(in, TOML, Options{}, every); err == nil || r.Text != nil || len(r.Changes) > 0 {
+	if r, err := rewrite(in, TOML, Options{}, every); err == nil || r.Text != nil || len(r.Changes) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -315,18 +287,18 @@ func FuzzWrap(f *testing.F) {
 			format = TOML
 		}
 		for _, w := range []Options{{Unwrap: true}, {Flags: []string{}}} {
-			if _, err := Rewrite(in, format, w, every); errors.Is(err, errNotMeant) {
+			if _, err := rewrite(in, format, w, every); errors.Is(err, errNotMeant) {
 				t.Fatal(err)
 			}
 		}
-		r, err := Rewrite(in, format, Options{}, every)
+		r, err := rewrite(in, format, Options{}, every)
 		if errors.Is(err, errNotMeant) {
 			t.Fatal(err)
 		}
 		if err != nil || slices.ContainsFunc(r.Changes, func(c Change) bool { return !c.Edited && c.Err == nil }) {
 			return // not read, or wrapped before
 		}
-		back, err := Rewrite(r.Text, format, Options{Unwrap: true}, every)
+		back, err := rewrite(r.Text, format, Options{Unwrap: true}, every)
 		if err != nil || !bytes.Equal(back.Text, in) {
 			t.Fatalf("%q became %q and %q, %v", in, r.Text, back.Text, err)
 		}

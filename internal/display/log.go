@@ -37,20 +37,8 @@ func logTo(out *Sink, o Options, id, name string) zerolog.Logger {
 	if name != "" {
 		log = log.With().Str("name", name).Logger()
 	}
-	if o.JSON {
-		out.lost = lostJSON(log)
-	}
+	out.json = o.JSON
 	return log
-}
-
-// lostJSON makes the line about dropped events for a log of which each line is an object. The log's level does not matter.
-func lostJSON(log zerolog.Logger) func(events int) []byte {
-	return func(events int) []byte {
-		var line bytes.Buffer
-		own := log.Output(&line).Level(zerolog.WarnLevel)
-		own.Warn().Int("events", events).Msg(dropReason)
-		return line.Bytes()
-	}
 }
 
 // IsEvent reports whether a line that is not empty looks like an event of a session's log, as text or JSON. A line of a server may

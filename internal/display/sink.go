@@ -17,8 +17,8 @@ type Sink struct {
 	// fd is a descriptor of our own to which no write blocks; or standard error, of which the flags are not ours.
 	fd      int
 	dropped int
-	// lost makes the line that tells how many events were dropped; nil for text.
-	lost func(events int) []byte
+	// json says that each line is an object.
+	json bool
 }
 
 // sharedWrite bounds one write to standard error itself, in bytes: poll(2) promises room for PIPE_BUF (pipe(7)).
@@ -63,8 +63,8 @@ func (s *Sink) Write(p []byte) (int, error) {
 
 // lossLine tells how many events were dropped.
 func (s *Sink) lossLine() []byte {
-	if s.lost != nil {
-		return s.lost(s.dropped)
+	if s.json {
+		return fmt.Appendf(nil, `{"level":"warn","events":%d,"message":"%s"}`+"\n", s.dropped, dropReason)
 	}
 	return fmt.Appendf(nil, "mcp-tether: %d %s\n", s.dropped, dropReason)
 }

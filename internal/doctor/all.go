@@ -6,18 +6,18 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// All makes every check but the one for leaks. runtime is as for Machine.
+// All makes every check but the one for leaks. runtime is as for machine.
 func All(runtime string) []Check {
-	all := inTime("program", "", func() []Check { return []Check{Program()} })
-	all = append(all, Machine(runtime)...)
+	all := inTime("program", "", func() []Check { return []Check{program()} })
+	all = append(all, machine(runtime)...)
 	all = append(all, inTime("engine", "", func() []Check {
-		c, ok := Engine()
+		c, ok := askEngine()
 		if !ok {
 			return nil
 		}
 		return []Check{c}
 	})...)
-	return append(all, Clients()...)
+	return append(all, examineClients()...)
 }
 
 // limit is how long what concerns one thing may take. It is longer than an engine's time for both connection and answer.

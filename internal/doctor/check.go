@@ -48,7 +48,7 @@ func Failed(all []Check) bool {
 
 // Text prints the verdict, one line for each check, and one for its cure. paint gives a state its colour.
 func Text(w io.Writer, all []Check, paint func(s State, text string) string) error {
-	if _, err := fmt.Fprintln(w, Verdict(all)); err != nil {
+	if _, err := fmt.Fprintln(w, verdict(all)); err != nil {
 		return err
 	}
 	for _, c := range all {
@@ -71,5 +71,5 @@ func JSON(w io.Writer, all []Check) error {
 		Version int     `json:"version"`
 		Verdict string  `json:"verdict"`
 		Checks  []Check `json:"checks"`
-	}{display.SchemaVersion, Verdict(all), all})
+	}{display.SchemaVersion, verdict(all), all})
 }

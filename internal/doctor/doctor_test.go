@@ -12,6 +12,7 @@ import (
 
 	"mcp-tether/cgroup"
 	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/engine"
 )
 
@@ -55,7 +56,7 @@ func inCgroupOfItsOwn(t *testing.T) string {
 func TestHostLeavesNothing(t *testing.T) {
 	own := inCgroupOfItsOwn(t)
 	dir := t.TempDir()
-	all := Machine(dir)
+	all := machine(dir)
 	if c := only(t, all, "records"); c.State != OK || !strings.Contains(c.Found, dir) {
 		t.Errorf("%+v", c)
 	}
@@ -80,7 +81,7 @@ func TestRecordsInAnOpenDirectory(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "mcp-tether"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if c := only(t, Machine(dir), "records"); c.State != Fail || c.Cure == "" {
+	if c := only(t, machine(dir), "records"); c.State != Fail || c.Cure == "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -92,12 +93,12 @@ func TestMemory(t *testing.T) {
 		if err := os.WriteFile(os.Getenv("HOST_PROC")+"/meminfo", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if c := only(t, Machine(t.TempDir()), "memory"); c.State != state || !strings.Contains(c.Found, "of 15.3G") {
+		if c := only(t, machine(t.TempDir()), "memory"); c.State != state || !strings.Contains(c.Found, "of 15.3G") {
 			t.Errorf("%s kB available: %+v", available, c)
 		}
 	}
 	t.Setenv("HOST_PROC", t.TempDir())
-	if c := only(t, Machine(t.TempDir()), "memory"); c.State != Warn {
+	if c := only(t, machine(t.TempDir()), "memory"); c.State != Warn {
 		t.Errorf("nothing to read: %+v", c)
 	}
 }
@@ -105,7 +106,7 @@ func TestMemory(t *testing.T) {
 func TestClients(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	if c := Clients(); len(c) != 1 || c[0].State != Warn {
+	if c := examineClients(); len(c) != 1 || c[0].State != Warn {
 		t.Errorf("nothing is here: %+v", c)
 	}
 	put := func(name, text string) string {
@@ -133,18 +134,18 @@ func TestClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := Text(&text, Clients(), func(_ State, text string) string { return text }); err != nil {
+	if err := Text(&text, examineClients(), func(_ State, text string) string { return text }); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"warn  clients    Codex: 1 of 2 servers not wrapped: a\n                 -> mcp-tether wrap codex\n",
-		"ok    clients    Cursor: 1 server, wrapped\n",
-		"ok    clients    Zed: 2 servers, all wrapped, or started by mcp-tether in a way of its own\n",
-		"warn  clients    OpenClaw: 1 of 2 servers not wrapped: g\n",
+		"warn  clients    Codex, " + home + "/.codex/config.toml: 1 of 2 servers not wrapped: a\n                 -> mcp-tether wrap codex\n",
+		"ok    clients    Cursor, " + home + "/.cursor/mcp.json: 1 of 1 servers are wrapped\n",
+		"ok    clients    Zed, " + home + "/.config/zed/settings.json: 2 of 2 servers are wrapped\n",
+		"warn  clients    OpenClaw, " + home + "/.openclaw/openclaw.json: 1 of 2 servers not wrapped: g\n",
 		"warn  clients    Claude Code, " + home + "/.claude.json: ",
 		"warn  clients    Claude Code, " + home + "/.claude/plugins/cache/m/p/1.0/.mcp.json: 1 of 1 servers not wrapped: q\n",
 		"warn  clients    Gemini CLI, " + home + "/.gemini/extensions/ext/gemini-extension.json: 1 of 1 servers not wrapped: p\n",
-		"add the server to Gemini CLI by hand: \"command\": \"mcp-tether\", \"args\": [\"run\",\"--name\",\"p\",\"--\",\"npx\",\"x\"]\n",
+		"add them to Gemini CLI by hand: mcp-tether run --name p -- ",
 		"warn  clients    Gemini CLI, " + home + "/.gemini/settings.json: 1 of 1 servers not wrapped: d\n                 -> mcp-tether wrap " + target + "\n",
 	} {
 		if !strings.Contains(text.String(), want) {
@@ -171,13 +172,13 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 	}()
 	defer l.Close()
 	t.Setenv("DOCKER_HOST", "unix://"+socket)
-	if c, ok := Engine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
+	if c, ok := askEngine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
 		t.Errorf("%+v, %v", c, ok)
 	}
 	// A session asks this one first.
 	t.Setenv("DOCKER_HOST", "unix:///nowhere")
 	t.Setenv(engine.EnvURL, socket)
-	if c, ok := Engine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
+	if c, ok := askEngine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
 		t.Errorf("%+v, %v", c, ok)
 	}
 }
@@ -185,7 +186,7 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
-	if c := Program(); c.State != Warn || !strings.Contains(c.Cure, "wrap writes the whole path") {
+	if c := program(); c.State != Warn || !strings.Contains(c.Cure, "wrap writes the whole path") {
 		t.Errorf("%+v", c)
 	}
 	own, err := os.Executable()
@@ -195,53 +196,19 @@ func TestProgram(t *testing.T) {
 	if err := os.Symlink(own, filepath.Join(dir, "mcp-tether")); err != nil {
 		t.Fatal(err)
 	}
-	if c := Program(); c.State != OK {
+	if c := program(); c.State != OK {
 		t.Errorf("%+v", c)
 	}
-}
-
-// The launcher of our npm package and the binary that it becomes are one program. Those of two installations are not.
-func TestLaunches(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	const platform = "node_modules/mcp-tether-linux-x64/mcp-tether"
-	elsewhere := "mcp-tether-0.1.0-linux-amd64/mcp-tether" // as a release unpacks
-	all := []string{
-		"lib/node_modules/mcp-tether/mcp-tether", "lib/" + platform, "npx/node_modules/mcp-tether/mcp-tether", "npx/" + platform,
-		"pnpm/mcp-tether@1/node_modules/mcp-tether/mcp-tether", "pnpm/platform@1/" + platform, elsewhere,
-		"global/node_modules/mcp-tether/mcp-tether", "global/node_modules/mcp-tether/" + platform,
-	}
-	for _, file := range all {
-		file = filepath.Join(dir, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+	// The launcher of our npm package becomes another file. Any other file is another program.
+	for file, state := range map[string]State{"lib/node_modules/mcp-tether/mcp-tether": OK, "lib/other/mcp-tether": Warn} {
+		file, bin := filepath.Join(dir, file), t.TempDir()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.Symlink(file, bin+"/mcp-tether")); err != nil {
 			t.Fatal(err)
 		}
-	}
-	for link, to := range map[string]string{
-		"bin": filepath.Join(dir, all[0]), "pnpm/mcp-tether@1/node_modules/mcp-tether-linux-x64": "../../platform@1/node_modules/mcp-tether-linux-x64",
-	} {
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, x := range []struct {
-		found, own string
-		want       bool
-	}{
-		{"bin", "lib/" + platform, true},
-		{"bin", elsewhere, false},
-		{elsewhere, "lib/" + platform, false},
-		{"bin", "npx/" + platform, false},
-		{"npx/node_modules/mcp-tether/mcp-tether", "npx/" + platform, true},
-		{"pnpm/mcp-tether@1/node_modules/mcp-tether/mcp-tether", "pnpm/platform@1/" + platform, true},
-		{"bin", "gone/" + platform, false},
-		{"global/node_modules/mcp-tether/mcp-tether", "global/node_modules/mcp-tether/" + platform, true},
-		{"bin", "global/node_modules/mcp-tether/" + platform, false},
-	} {
-		if got := launches(filepath.Join(dir, x.found), filepath.Join(dir, x.own)); got != x.want {
-			t.Errorf("%s launches %s: %v", x.found, x.own, got)
+		testkit.WriteProgram(t, file, []byte("#!/bin/sh\n"))
+		t.Setenv("PATH", bin)
+		if c := program(); c.State != state {
+			t.Errorf("%+v", c)
 		}
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"mcp-tether/internal/waiting"
 )
 
-// Machine checks the kernel and what this user may do with it. runtime is $XDG_RUNTIME_DIR. A file system that does
+// machine checks the kernel and what this user may do with it. runtime is $XDG_RUNTIME_DIR. A file system that does
 // not answer costs only the checks that need it.
-func Machine(runtime string) []Check {
+func machine(runtime string) []Check {
 	var all []Check
 	for _, c := range []struct {
 		about string

@@ -24,8 +24,8 @@ const (
 	AboutLeaks   = "leaks"
 )
 
-// Verdict says in a line what matters most in all checks: what leaks, what else is wrong, and what is not wrapped.
-func Verdict(all []Check) string {
+// verdict says in a line what matters most in all checks: what leaks, what else is wrong, and what is not wrapped.
+func verdict(all []Check) string {
 	parts := []string{leaks(all)}
 	var wrong []string
 	for _, c := range all {
@@ -40,29 +40,21 @@ func Verdict(all []Check) string {
 }
 
 func leaks(all []Check) string {
-	var sum Count
-	servers, remnants, open := 0, 0, 0
+	leaked, open, memory := 0, 0, uint64(0)
 	for _, c := range all {
 		switch {
-		case c.About != AboutLeaks || c.State == OK:
-		case c.State == Warn:
+		case c.About == AboutLeaks && c.State == Fail:
+			leaked++
+			memory += c.MemoryBytes
+		case c.About == AboutLeaks && c.State == Warn:
 			open++
-		case c.Processes == 0:
-			remnants++
-		default:
-			servers++
-			sum.MemoryBytes += c.MemoryBytes
 		}
 	}
 	switch {
-	case servers > 0 && sum.MemoryBytes == 0: // containers
-		return fmt.Sprintf("leaked servers: %d", servers)
-	case servers == 1:
-		return "1 leaked server holds " + display.Size(sum.MemoryBytes)
-	case servers > 1:
-		return fmt.Sprintf("%d leaked servers hold %s", servers, display.Size(sum.MemoryBytes))
-	case remnants > 0:
-		return "something without a process is left of a session"
+	case leaked > 0 && memory > 0:
+		return fmt.Sprintf("leaks: %d, with %s of memory", leaked, display.Size(memory))
+	case leaked > 0:
+		return fmt.Sprintf("leaks: %d", leaked)
 	case open > 0:
 		return "nothing is proven to leak"
 	}
@@ -71,23 +63,12 @@ func leaks(all []Check) string {
 
 func wrapped(all []Check) string {
 	var sum Count
-	unread := false
 	for _, c := range all {
-		if c.About == aboutClients {
-			sum.Servers += c.Servers
-			sum.Bare += c.Bare
-			unread = unread || c.State != OK && c.Servers == 0
-		}
+		sum.Servers += c.Servers
+		sum.Bare += c.Bare
 	}
-	switch {
-	case sum.Bare > 0:
-		return fmt.Sprintf("%d of %d servers are wrapped", sum.Servers-sum.Bare, sum.Servers)
-	case sum.Servers == 0:
+	if sum.Servers == 0 {
 		return "no server was found in a configuration"
-	case unread:
-		return fmt.Sprintf("all %d servers that could be read are wrapped", sum.Servers)
-	case sum.Servers == 1:
-		return "the one server is wrapped"
 	}
-	return fmt.Sprintf("all %d servers are wrapped", sum.Servers)
+	return fmt.Sprintf("%d of %d servers are wrapped", sum.Servers-sum.Bare, sum.Servers)
 }

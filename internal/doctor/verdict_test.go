@@ -15,20 +15,16 @@ func TestVerdict(t *testing.T) {
 	}
 	fine, suspect := good(AboutLeaks, "nothing"), Check{About: AboutLeaks, State: Warn}
 	for want, all := range map[string][]Check{
-		"nothing leaks; all 14 servers are wrapped":                                   {fine, client(OK, 2, 0), client(OK, 12, 0)},
-		"nothing leaks; 12 of 14 servers are wrapped":                                 {fine, client(OK, 10, 0), client(Warn, 4, 2)},
-		"nothing leaks; the one server is wrapped":                                    {client(OK, 1, 0), client(OK, 0, 0), fine},
-		"nothing leaks; no server was found in a configuration":                       {fine, client(Warn, 0, 0)},
-		"nothing leaks; all 3 servers that could be read are wrapped":                 {fine, client(Warn, 0, 0), client(OK, 3, 0)},
-		"3 leaked servers hold 123M; 0 of 1 servers are wrapped":                      {leak(1, 100<<20), leak(2, 20<<20), leak(1, 3<<20), client(Warn, 1, 1)},
-		"1 leaked server holds 1M; no server was found in a configuration":            {leak(7, 1<<20), leak(0, 0)},
-		"leaked servers: 1; the one server is wrapped":                                {leak(1, 0), suspect, client(OK, 1, 0)},
-		"something without a process is left of a session; all 2 servers are wrapped": {leak(0, 0), suspect, client(OK, 2, 0)},
-		"nothing is proven to leak; all 2 servers are wrapped":                        {suspect, client(OK, 2, 0)},
-		"nothing leaks; records, limits failed; all 2 servers are wrapped": {
+		"nothing leaks; 14 of 14 servers are wrapped":               {fine, client(OK, 2, 0), client(OK, 12, 0)},
+		"nothing leaks; 12 of 14 servers are wrapped":               {fine, client(OK, 10, 0), client(Warn, 4, 2)},
+		"nothing leaks; no server was found in a configuration":     {fine, client(Warn, 0, 0)},
+		"leaks: 3, with 123M of memory; 0 of 1 servers are wrapped": {leak(1, 100<<20), leak(2, 20<<20), leak(1, 3<<20), client(Warn, 1, 1)},
+		"leaks: 1; 1 of 1 servers are wrapped":                      {leak(0, 0), suspect, client(OK, 1, 0)},
+		"nothing is proven to leak; 2 of 2 servers are wrapped":     {suspect, client(OK, 2, 0)},
+		"nothing leaks; records, limits failed; 2 of 2 servers are wrapped": {
 			poor(Fail, "records", "", ""), poor(Fail, "limits", "", ""), poor(Fail, "records", "", ""), poor(Warn, "kernel", "", ""), fine, client(OK, 2, 0)},
 	} {
-		if got := Verdict(all); got != want {
+		if got := verdict(all); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		var b bytes.Buffer

@@ -19,22 +19,22 @@ import (
 
 // The errors that callers tell apart.
 var (
-	// ErrNotFound says that the engine has no such object.
-	ErrNotFound = errors.New("no such object")
-	// ErrForbidden is what a filter in front of docker says of requests that it does not let pass.
-	ErrForbidden = errors.New("forbidden")
+	// errNotFound says that the engine has no such object.
+	errNotFound = errors.New("no such object")
+	// errForbidden is what a filter in front of docker says of requests that it does not let pass.
+	errForbidden = errors.New("forbidden")
 	// errRefused is what some filters say of requests that they do not know, such as podman's own.
 	errRefused = errors.New("refused")
 	// errDependents is podman's refusal to remove a container whose namespaces other containers are in. It names them.
 	errDependents = errors.New("other containers depend on it")
 	// ErrUnreachable says that no connection could be made, or that the engine hung up without a response.
 	ErrUnreachable = errors.New("container engine cannot be reached")
-	// ErrBadResponse says that a response cannot be understood.
-	ErrBadResponse = errors.New("container engine's response cannot be understood")
+	// errBadResponse says that a response cannot be understood.
+	errBadResponse = errors.New("container engine's response cannot be understood")
 )
 
 // Client sends requests to an engine, each on a connection of its own. The context bounds every call. Errors wrap
-// ErrNotFound, ErrForbidden, ErrUnreachable, ErrBadResponse or the context's.
+// errNotFound, errForbidden, ErrUnreachable, errBadResponse or the context's.
 //
 // The paths are those of docker's API, without a version, so that the engine uses its own. Podman understands them too.
 // See docs.docker.com/reference/api/engine and docs.podman.io/en/latest/_static/api.html.
@@ -89,7 +89,7 @@ func (c Client) ContainersIn(ctx context.Context, id, name string) ([]string, er
 
 // isUnknown reports whether an engine other than podman, or a filter in front of it, may answer podman's own requests so.
 func isUnknown(err error) bool {
-	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrForbidden) || errors.Is(err, errRefused)
+	return errors.Is(err, errNotFound) || errors.Is(err, errForbidden) || errors.Is(err, errRefused)
 }
 
 // libpod is the root of podman's own API, which exists under a version only.
@@ -227,7 +227,7 @@ func (c Client) mayMount(ctx context.Context, path string) (bool, error) {
 		return false, err
 	}
 	switch _, err = c.request(ctx, "POST", "/containers/create", body...); {
-	case errors.Is(err, ErrNotFound): // the image
+	case errors.Is(err, errNotFound): // the image
 		return true, nil
 	case err != nil && strings.Contains(err.Error(), "source path does not exist"):
 		return false, nil
@@ -243,7 +243,7 @@ const idBytes = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_
 // pathOf puts an id into a path. Ids come from records and lists, and must not lead to another path.
 func pathOf(before, id, after string) (string, error) {
 	if isNoID(id) {
-		return "", fmt.Errorf("id %q of an object of the engine: %w", id, ErrNotFound)
+		return "", fmt.Errorf("id %q of an object of the engine: %w", id, errNotFound)
 	}
 	return before + id + after, nil
 }
@@ -267,10 +267,10 @@ func (c Client) decode(ctx context.Context, path string, into any) error {
 		return err
 	}
 	if n := parts(body); n > proc.MaxParts {
-		return fmt.Errorf("GET %s: %w: it has %d parts", path, ErrBadResponse, n)
+		return fmt.Errorf("GET %s: %w: it has %d parts", path, errBadResponse, n)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("GET %s: %w: %w", path, ErrBadResponse, err)
+		return fmt.Errorf("GET %s: %w: %w", path, errBadResponse, err)
 	}
 	return nil
 }
@@ -322,7 +322,7 @@ func (c Client) roundTrip(ctx context.Context, method, path, send string) ([]byt
 
 // readResponse reads the response to a request other than HEAD, and returns its body if the engine did as it was asked.
 func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
-	r, err := readFinalHead(br)
+	r, err := ReadFinalHead(br)
 	if err != nil {
 		return nil, err
 	}
@@ -336,11 +336,11 @@ func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
 	said := fmt.Sprintf("the engine says %d: %s", r.Status, errorText(body))
 	switch r.Status {
 	case 403:
-		return nil, fmt.Errorf("%w: %s", ErrForbidden, said)
+		return nil, fmt.Errorf("%w: %s", errForbidden, said)
 	case 400, 405, 501:
 		return nil, fmt.Errorf("%w: %s", errRefused, said)
 	case 404:
-		return nil, fmt.Errorf("%w: %s", ErrNotFound, said)
+		return nil, fmt.Errorf("%w: %s", errNotFound, said)
 	case 500:
 		if strings.Contains(said, "has dependent containers") {
 			return nil, fmt.Errorf("%w: %s", errDependents, said)
@@ -349,8 +349,8 @@ func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
 	return nil, errors.New(said)
 }
 
-// readFinalHead reads the head of a response, after any interim ones.
-func readFinalHead(br *bufio.Reader) (Response, error) {
+// ReadFinalHead reads the head of a response, after any interim ones.
+func ReadFinalHead(br *bufio.Reader) (Response, error) {
 	for {
 		head, err := ReadHead(br)
 		if err != nil {
@@ -358,10 +358,10 @@ func readFinalHead(br *bufio.Reader) (Response, error) {
 		}
 		r, err := ParseResponse(head)
 		if err != nil {
-			return r, fmt.Errorf("%w: %w", ErrBadResponse, err)
+			return r, fmt.Errorf("%w: %w", errBadResponse, err)
 		}
 		if r.Status == 101 {
-			return r, fmt.Errorf("%w: it switches protocols", ErrBadResponse)
+			return r, fmt.Errorf("%w: it switches protocols", errBadResponse)
 		}
 		if r.Status >= 200 {
 			return r, nil
@@ -375,5 +375,5 @@ func readError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &netErr) {
 		return fmt.Errorf("%w: connection lost: %w", ErrUnreachable, err)
 	}
-	return fmt.Errorf("%w: %w", ErrBadResponse, err)
+	return fmt.Errorf("%w: %w", errBadResponse, err)
 }

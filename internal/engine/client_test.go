@@ -186,8 +186,8 @@ func TestDeeds(t *testing.T) {
 		for answer, result := range map[string]error{
 			"HTTP/1.1 204 No Content\r\n\r\n":                                       nil,
 			"HTTP/1.1 304 Not Modified\r\n\r\n":                                     nil,
-			answered("404 Not Found", `{"message":"No such container: a1"}`):        ErrNotFound,
-			answered("403 Forbidden", `{"cause":"c","message":"m","response":403}`): ErrForbidden,
+			answered("404 Not Found", `{"message":"No such container: a1"}`):        errNotFound,
+			answered("403 Forbidden", `{"cause":"c","message":"m","response":403}`): errForbidden,
 		} {
 			c, requests := answering(t, answer)
 			if err := do(t.Context(), c); !errors.Is(err, result) {
@@ -205,7 +205,7 @@ func TestOddIDsAreNotAskedFor(t *testing.T) {
 	c, requests := answering(t, "HTTP/1.1 204 No Content\r\n\r\n")
 	for _, id := range []string{"", ".", "..", "../networks/x", "a/../b", "a?force=1", "a b", "a\r\nX: y", "%2e", "é"} {
 		for name, do := range map[string]func(context.Context, string) error{"remove": c.RemoveContainer, "network": c.RemoveNetwork, "pod": c.RemovePod, "stop": c.Stop} {
-			if err := do(t.Context(), id); !errors.Is(err, ErrNotFound) {
+			if err := do(t.Context(), id); !errors.Is(err, errNotFound) {
 				t.Errorf("%s %q: %v", name, id, err)
 			}
 		}
@@ -216,7 +216,7 @@ func TestOddIDsAreNotAskedFor(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	rubbish, gone := ErrBadResponse, ErrUnreachable
+	rubbish, gone := errBadResponse, ErrUnreachable
 	for name, c := range map[string]struct {
 		answer, want string
 		err          error
@@ -238,7 +238,7 @@ func TestAnswers(t *testing.T) {
 		"too long by its length": {"HTTP/1.1 200 OK\r\nContent-Length: 65\r\n\r\n", "", rubbish},
 		"too long":               {"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 65), "", rubbish},
 		"too long in chunks":     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("20\r\n"+strings.Repeat("x", 32)+"\r\n", 3), "", rubbish},
-		"gone, in words":         {answered("404 Not Found", "page not found\nat all"), "", ErrNotFound},
+		"gone, in words":         {answered("404 Not Found", "page not found\nat all"), "", errNotFound},
 	} {
 		body, err := readResponse(bufio.NewReader(strings.NewReader(strings.TrimPrefix(c.answer, "\x00"))), 64)
 		if string(body) != c.want || !errors.Is(err, c.err) {
@@ -265,7 +265,7 @@ func TestErrorsQuoteTheEngine(t *testing.T) {
 func TestJSONOfAnotherShape(t *testing.T) {
 	for _, body := range []string{"", "{}", `[{"Id": 7}]`, `["a"]`, `[{"Created": "yesterday"}]`, "[] trailing"} {
 		c, _ := answering(t, answered("200 OK", body))
-		if got, err := containers(t.Context(), c); !errors.Is(err, ErrBadResponse) {
+		if got, err := containers(t.Context(), c); !errors.Is(err, errBadResponse) {
 			t.Errorf("%s: %v, %v", body, got, err)
 		}
 	}
@@ -293,7 +293,7 @@ func TestTooManyObjects(t *testing.T) {
 		many := "[" + strings.Repeat(one+",", proc.MaxParts) + one + "]"
 		c, _ := answering(t, answered("200 OK", many))
 		_, err := containers(t.Context(), c)
-		if want := fmt.Sprintf("%d parts", proc.MaxParts+1); !errors.Is(err, ErrBadResponse) || !strings.Contains(err.Error(), want) {
+		if want := fmt.Sprintf("%d parts", proc.MaxParts+1); !errors.Is(err, errBadResponse) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %.200v", many, err)
 		}
 	}
@@ -396,7 +396,7 @@ func TestLongestListInLittleMemory(t *testing.T) {
 	if err != nil || len(all) != 1 || len(all[0].Labels["k"]) < most-100 {
 		t.Errorf("%d containers, %v", len(all), err)
 	}
-	if _, err := containers(t.Context(), Client{Dial: sends(proc.MaxResponse + 1)}); !errors.Is(err, ErrBadResponse) {
+	if _, err := containers(t.Context(), Client{Dial: sends(proc.MaxResponse + 1)}); !errors.Is(err, errBadResponse) {
 		t.Errorf("a list that is too long: %v", err)
 	}
 }

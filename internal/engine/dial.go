@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,32 +17,41 @@ import (
 // Dial connects to the engine's unix socket, or by plain TCP. The connection has CloseWrite.
 func (e Endpoint) Dial(ctx context.Context) (net.Conn, error) {
 	if e.Socket != "" {
-		return dialSocket(ctx, e.Socket)
+		return e.dial(ctx, unix.AF_UNIX, &unix.SockaddrUnix{Name: e.Socket})
 	}
 	if to := e.tcpAddress(); to != nil {
-		return dialTCP(ctx, to)
+		return e.dial(ctx, unix.AF_INET, to)
 	}
 	return nil, fmt.Errorf("%q: %w", e.URL, ErrElsewhere)
 }
 
-// connectPause is the time between two attempts while the listener's queue is full, which connect(2) reports with EAGAIN
-// for a non-blocking unix socket.
-const connectPause = 5 * time.Millisecond
+// keepAlive is after how many seconds of silence the kernel asks whether the engine's machine is still there.
+const keepAlive = 30
 
-func dialSocket(ctx context.Context, path string) (net.Conn, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+// connectStep is how long one connect(2) blocks, so that the end of the context is noticed.
+const connectStep = 100 * time.Millisecond
+
+// dial connects with a socket that still blocks: connect(2) then waits for room in the listener's queue as well.
+func (e Endpoint) dial(ctx context.Context, family int, to unix.Sockaddr) (net.Conn, error) {
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make socket: %w", err)
 	}
-	for {
-		err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) || !sleep(ctx, connectPause) {
-			break
-		}
+	if family == unix.AF_INET {
+		// As Go's own connections have it, and so the commands'.
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepAlive)
 	}
-	if err != nil {
+	step := unix.NsecToTimeval(int64(connectStep))
+	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &step)
+	for again := err == nil; again; {
+		err = unix.Connect(fd, to)
+		again = ctx.Err() == nil && (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) || errors.Is(err, unix.EINPROGRESS) || errors.Is(err, unix.EALREADY))
+	}
+	if err != nil && !errors.Is(err, unix.EISCONN) {
 		unix.Close(fd)
-		return nil, fmt.Errorf("connect to %s: %w", path, err)
+		return nil, fmt.Errorf("connect to %s: %w", cmp.Or(e.Socket, e.URL), cmp.Or(context.Cause(ctx), err))
 	}
 	return newConn(fd)
 }
@@ -70,53 +80,4 @@ func (e Endpoint) tcpAddress() *unix.SockaddrInet4 {
 		to.Addr[i] = byte(v)
 	}
 	return to
-}
-
-// keepAlive is after how many seconds of silence the kernel asks whether the engine's machine is still there.
-const keepAlive = 30
-
-func dialTCP(ctx context.Context, to *unix.SockaddrInet4) (net.Conn, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("make socket: %w", err)
-	}
-	// As Go's own connections have it, and so the commands'.
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepAlive)
-	if err := unix.Connect(fd, to); err != nil && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EINTR) {
-		unix.Close(fd)
-		return nil, fmt.Errorf("connect: %w", err)
-	}
-	c, err := newConn(fd)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.awaitConnect(ctx); err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-// awaitConnect waits for the outcome of a connect(2).
-func (c conn) awaitConnect(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { _ = c.SetWriteDeadline(time.Unix(1, 0)) })
-	defer stop()
-	var outcome error
-	err := c.raw.Write(func(fd uintptr) bool {
-		code, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
-		if err == nil && code != 0 {
-			err = unix.Errno(code)
-		}
-		if err == nil {
-			_, err = unix.Getpeername(int(fd))
-		}
-		outcome = err
-		return !errors.Is(err, unix.ENOTCONN)
-	})
-	if err != nil {
-		return err
-	}
-	return outcome
 }

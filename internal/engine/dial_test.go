@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -99,7 +98,7 @@ func TestDialTCPInTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		c, err := e.Dial(ctx)
 		cancel()
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		if errors.Is(err, context.DeadlineExceeded) {
 			return
 		}
 		if err != nil {

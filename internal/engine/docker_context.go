@@ -64,7 +64,7 @@ func hostOf(config, context string) (string, error) {
 			return meta.Endpoints["docker"].Host, nil
 		}
 	}
-	return "", fmt.Errorf("%w: %w", ErrEndpoint, errNoContext)
+	return "", fmt.Errorf("%w: %w", errEndpoint, errNoContext)
 }
 
 // inContext returns the endpoint of a context.

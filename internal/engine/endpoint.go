@@ -34,8 +34,8 @@ const (
 const EnvURL = "MCP_TETHER_ENGINE"
 
 var (
-	// ErrEndpoint says that the address of an engine cannot be understood.
-	ErrEndpoint = errors.New("not a container engine's address")
+	// errEndpoint says that the address of an engine cannot be understood.
+	errEndpoint = errors.New("not a container engine's address")
 	// ErrElsewhere says that an engine is reached by a way that only its own command knows.
 	ErrElsewhere = errors.New("only unix sockets and plain tcp to an IPv4 address or localhost are looked after")
 )
@@ -46,7 +46,7 @@ var (
 // process may write to. If there is none of these, ok is false. Resolve does not dial, and it reads docker's
 // configuration files only.
 //
-// The error says that an address is given but cannot be used; it wraps ErrEndpoint or ErrElsewhere.
+// The error says that an address is given but cannot be used; it wraps errEndpoint or ErrElsewhere.
 //
 // The order is that of resolveContextName and getServerHost in github.com/docker/cli, cli/command/cli.go.
 func Resolve(flag string, getenv func(string) string) (e Endpoint, ok bool, err error) {
@@ -110,7 +110,7 @@ func (e Endpoint) Lend(socket string) error {
 }
 
 // EndpointAt returns the endpoint for an address: unix://PATH or tcp://HOST:PORT; without a scheme it is tcp, as for the
-// docker command. The error wraps ErrEndpoint or ErrElsewhere.
+// docker command. The error wraps errEndpoint or ErrElsewhere.
 func EndpointAt(url string) (Endpoint, error) {
 	e := Endpoint{URL: url, Named: true}
 	scheme, rest, ok := strings.Cut(url, "://")
@@ -130,7 +130,7 @@ func EndpointAt(url string) (Endpoint, error) {
 		e.URL, e.Socket = "unix://"+path, path
 		return e, nil
 	case rest == "", scheme != "tcp" && scheme != "ssh", strings.HasPrefix(rest, "/"):
-		return Endpoint{}, fmt.Errorf("%q: %w: want unix://PATH or tcp://HOST:PORT", url, ErrEndpoint)
+		return Endpoint{}, fmt.Errorf("%q: %w: want unix://PATH or tcp://HOST:PORT", url, errEndpoint)
 	case scheme != "tcp" || e.tcpAddress() == nil:
 		return Endpoint{}, fmt.Errorf("%q: %w", url, ErrElsewhere)
 	}

@@ -90,7 +90,7 @@ func TestResolveErrors(t *testing.T) {
 		"DOCKER_HOST=/var/run/docker.sock", "DOCKER_HOST=://", "DOCKER_CONTEXT=a", "DOCKER_CONTEXT=baz", "DOCKER_CONTEXT=no such", "DOCKER_CONTEXT=../../x",
 	} {
 		got, ok, err := Resolve("", variables(env, "DOCKER_CONFIG="+dir))
-		if !errors.Is(err, ErrEndpoint) || ok || got != (Endpoint{}) {
+		if !errors.Is(err, errEndpoint) || ok || got != (Endpoint{}) {
 			t.Errorf("%s: %+v, %v, %v", env, got, ok, err)
 		}
 	}
@@ -180,14 +180,6 @@ func TestVariables(t *testing.T) {
 		"the same engine": {
 			docker, []string{"CONTAINER_HOST=unix:///d.sock", "CONTAINER_SSHKEY=/k", "CONTAINER_CONNECTION=c", "CONTAINERS=1"},
 			[]string{"CONTAINERS=1", "DOCKER_HOST=unix:///p", "CONTAINER_HOST=unix:///p"},
-		},
-		"an engine elsewhere": {
-			Endpoint{URL: "tcp://10.0.0.1:2375"}, []string{"A=1"},
-			[]string{"A=1", "DOCKER_HOST=unix:///p", "TESTCONTAINERS_HOST_OVERRIDE=10.0.0.1", "TESTCONTAINERS_DOCKER_SOCKET_OVERRIDE=/var/run/docker.sock"},
-		},
-		"an engine elsewhere, known to the user": {
-			Endpoint{URL: "tcp://10.0.0.1:2375"}, []string{"TESTCONTAINERS_DOCKER_SOCKET_OVERRIDE=/x"},
-			[]string{"TESTCONTAINERS_DOCKER_SOCKET_OVERRIDE=/x", "DOCKER_HOST=unix:///p", "TESTCONTAINERS_HOST_OVERRIDE=10.0.0.1"},
 		},
 		"rubbish of podman's": {docker, []string{"CONTAINER_HOST=unixx://"}, []string{"CONTAINER_HOST=unixx://", "DOCKER_HOST=unix:///p"}},
 	} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -141,7 +142,7 @@ func Edit(head []byte, drop []string, add ...string) []byte {
 	out := append(make([]byte, 0, len(head)+64), line+"\r\n"...)
 	for field := range strings.Lines(fields) {
 		name, _, _ := strings.Cut(field, ":")
-		if !isBlank(field) && !contains(drop, name) {
+		if !isBlank(field) && !slices.ContainsFunc(drop, func(n string) bool { return strings.EqualFold(n, name) }) {
 			out = append(out, field...)
 		}
 	}
@@ -149,15 +150,6 @@ func Edit(head []byte, drop []string, add ...string) []byte {
 		out = append(out, field+"\r\n"...)
 	}
 	return append(out, "\r\n"...)
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if strings.EqualFold(n, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // firstLine splits a head into its first line and the rest. The head is copied once, here.

@@ -17,8 +17,8 @@ const (
 	LabelCreated    = "mcp-tether.created"    // when the create was asked for, RFC 3339 with nanoseconds
 )
 
-// LabelKeep is the label by which a client keeps an object. With the value "1" no session and no reap removes it.
-const LabelKeep = "mcp-tether.keep"
+// labelKeep is the label by which a client keeps an object. With the value "1" no session and no reap removes it.
+const labelKeep = "mcp-tether.keep"
 
 // MachineID identifies this machine to others that share an engine: 16 hexadecimal digits, or "" if there is no machine
 // id. The id itself must be kept secret (machine-id(5)). The hash has 64 of its 128 bits. That is enough to tell

@@ -31,7 +31,7 @@ type Object struct {
 }
 
 // IsKept reports whether its client wants the object to outlive the session.
-func (o *Object) IsKept() bool { return o.Labels[LabelKeep] == "1" }
+func (o *Object) IsKept() bool { return o.Labels[labelKeep] == "1" }
 
 // Running is true while a container is paused or restarted as well.
 func (o *Object) Running() bool {

@@ -34,7 +34,7 @@ func TestOwns(t *testing.T) {
 			x.Labels[LabelCreated] = c.created
 		}
 		if c.keep {
-			x.Labels[LabelKeep] = "1"
+			x.Labels[labelKeep] = "1"
 		}
 		owns, why := Owner{Session: "s", Made: made}.Owns(&x)
 		if owns != c.owns || !strings.Contains(why, c.why) || c.why == "" && why != "" {

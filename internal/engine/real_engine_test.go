@@ -121,7 +121,7 @@ func (e *engine) runs(t *testing.T, id string) (there, runs bool) {
 	t.Helper()
 	var x struct{ State struct{ Running bool } }
 	err := e.decode(t.Context(), "/containers/"+id+"/json", &x)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, errNotFound) {
 		t.Fatal(err)
 	}
 	return err == nil, x.State.Running

@@ -131,7 +131,7 @@ func (r *removal) round(ctx context.Context, left []*target) {
 				slots <- struct{}{}
 				defer func() { <-slots }()
 				t.tries++
-				if err := r.end(ctx, t); err != nil && !errors.Is(err, ErrNotFound) {
+				if err := r.end(ctx, t); err != nil && !errors.Is(err, errNotFound) {
 					t.Err = fmt.Errorf("%s %s: %w", t.Kind, cmp.Or(t.Name, t.ID), err)
 				}
 			})
@@ -194,7 +194,7 @@ func (r *removal) shared(ids []string) error {
 // hopeless reports whether nothing is left that goes by waiting.
 func (r *removal) hopeless(left []*target) bool {
 	return !slices.ContainsFunc(left, func(t *target) bool {
-		final := t.Kind == Network || errors.Is(t.Err, errShared) || errors.Is(t.Err, ErrForbidden) || errors.Is(t.Err, errDependents)
+		final := t.Kind == Network || errors.Is(t.Err, errShared) || errors.Is(t.Err, errForbidden) || errors.Is(t.Err, errDependents)
 		return !final || t.tries < finalTries
 	})
 }

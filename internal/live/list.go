@@ -13,9 +13,9 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// List reads the living sessions that have a record in one of the directories, eldest first. It calls note for others that live,
+// listAll reads the living sessions that have a record in one of the directories, eldest first. It calls note for others that live,
 // or may, and could not be read. The directories must stay open: StopAs and AddContainers read there again.
-func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
+func listAll(dirs []*session.Directory, note func(string)) ([]Session, error) {
 	r := proc.Reader{Apart: true}
 	here, err := r.ReadHost()
 	if err != nil {

@@ -44,7 +44,7 @@ func TestListUnread(t *testing.T) {
 			lease.Release()
 		}
 		var unread []string
-		all, err := List([]*session.Directory{dir}, func(what string) { unread = append(unread, what) })
+		all, err := listAll([]*session.Directory{dir}, func(what string) { unread = append(unread, what) })
 		if err != nil || len(all) > 0 || len(unread) != c.want || c.want > 0 && !strings.Contains(unread[0], id) {
 			t.Errorf("%s: %+v, %q, %v", name, all, unread, err)
 		}

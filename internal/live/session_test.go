@@ -70,8 +70,8 @@ func TestSelectEmptyID(t *testing.T) {
 
 // shown is what ps prints.
 func shown(all []Session, v View) (text string) {
-	for _, line := range Lines(all, v) {
-		text += v.Cut(line.Text) + "\n"
+	for _, line := range linesOf(all, v) {
+		text += v.cut(line.Text) + "\n"
 	}
 	return text
 }

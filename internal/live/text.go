@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -21,6 +22,23 @@ func JSON(w io.Writer, all []Session, unread []string) error {
 	}{display.SchemaVersion, append([]Session{}, all...), unread}) // [] instead of null
 }
 
+// Text writes a line for each session, in colours where a terminal has them.
+func Text(out *os.File, all []Session, v View) error {
+	on := display.Coloured(out)
+	for i, line := range linesOf(all, v) {
+		shade := ""
+		if on {
+			if shade = colour(&line, false); i == 0 {
+				shade = display.Bold
+			}
+		}
+		if _, err := fmt.Fprintln(out, display.Paint(on, shade, v.cut(line.Text))); err != nil {
+			return fmt.Errorf("write the sessions: %w", err)
+		}
+	}
+	return nil
+}
+
 // View is how much is shown.
 type View struct {
 	// Tree shows each process and container, and Users whose the sessions are.
@@ -29,19 +47,16 @@ type View struct {
 	Width int
 }
 
-// shortID is how much of an id a terminal has. It does for stop.
-const shortID = 8
-
-// Line is one line of the list, as text for a terminal.
-type Line struct {
+// line is one line of the list, as text for a terminal.
+type line struct {
 	Text string
 	// Session is the one that begins here, and Gateway says that sessions of another gateway follow.
 	Session *Session
 	Gateway bool
 }
 
-// Cut cuts a line to the width of the terminal.
-func (v View) Cut(line string) string {
+// cut cuts a line to the width of the terminal.
+func (v View) cut(line string) string {
 	if text := []rune(line); v.Width > 0 && len(text) > v.Width {
 		return string(text[:v.Width-1]) + "…"
 	}
@@ -65,17 +80,17 @@ func (l *Session) Full() (rows []string) {
 	return rows
 }
 
-// Lines are the sessions below the names of the columns. As a tree, those of one gateway are together, below it; the order of the
+// linesOf are the sessions below the names of the columns. As a tree, those of one gateway are together, below it; the order of the
 // gateways is that of their eldest sessions.
-func Lines(all []Session, v View) []Line {
-	lines := []Line{{Text: heading}}
+func linesOf(all []Session, v View) []line {
+	lines := []line{{Text: heading}}
 	containers, shown := 0, make([]bool, len(all))
 	for i := range all {
 		containers += len(all[i].Containers)
 	}
 	for i := range all {
 		if v.Tree && !shown[i] {
-			lines = append(lines, Line{Text: all[i].gateway(), Gateway: true})
+			lines = append(lines, line{Text: all[i].gateway(), Gateway: true})
 		}
 		for j := i; j < len(all); j++ {
 			if l := &all[j]; !shown[j] && (j == i || v.Tree && l.Gateway == all[i].Gateway && l.UID == all[i].UID) {
@@ -95,17 +110,17 @@ func (l *Session) row(all []Session, v View) string {
 		user = display.Text(display.User(l.UID))
 	}
 	if v.Width > 0 {
-		id = id[:min(len(id), shortID)]
+		id = id[:min(len(id), display.ShortID)]
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(),
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", user, id, display.OrDash(l.Name), l.state()+l.apart(all), l.gateway(),
 		display.Number(l.Server.PID), l.procs(), l.countContainers(), l.memory(), l.cpu(), display.Age(l.AgeSeconds), v.command(l.Args))
 }
 
 // lines are those of one session.
-func (l *Session) lines(all []Session, v View) []Line {
-	lines := []Line{{Session: l, Text: l.row(all, v)}}
+func (l *Session) lines(all []Session, v View) []line {
+	lines := []line{{Session: l, Text: l.row(all, v)}}
 	for _, row := range append(l.attached(), l.tree(v)...) {
-		lines = append(lines, Line{Text: row})
+		lines = append(lines, line{Text: row})
 	}
 	return lines
 }
@@ -114,7 +129,7 @@ func (l *Session) lines(all []Session, v View) []Line {
 const columns = 12
 
 // align makes columns of what is between the tabs. A gateway's line has no part in them, but without tabs it would end them.
-func (v View) align(lines []Line, containers int) {
+func (v View) align(lines []line, containers int) {
 	rows := make([]string, len(lines))
 	for i, line := range lines {
 		if rows[i] = line.Text; line.Gateway {
@@ -176,13 +191,6 @@ func (v View) command(args []string) string {
 		line = line[:1+strings.LastIndexByte(line[:at], ' ')] + line[at+len(bin):]
 	}
 	return line
-}
-
-func (l Session) name() string {
-	if l.Name == "" {
-		return "-"
-	}
-	return display.Text(l.Name)
 }
 
 // state is the state of the session, with the cause of its end, how often its server slept or was restarted, and why it does

@@ -20,7 +20,7 @@ func TestLinesAsATree(t *testing.T) {
 	all := []Session{one("a1", "a", 5, 0), one("b1", "b", 6, 0), one("a2", "a\x1b[31m", 5, 0), one("c1", "c", 5, 1000)}
 	var got []string
 	column := 0
-	for _, l := range Lines(all, View{Tree: true, Width: 80}) {
+	for _, l := range linesOf(all, View{Tree: true, Width: 80}) {
 		if strings.ContainsAny(l.Text, "\x1b\a\t\n") {
 			t.Errorf("control characters: %q", l.Text)
 		}
@@ -40,7 +40,7 @@ func TestLinesAsATree(t *testing.T) {
 	if want := "SESSION 5 a1 7 a2 7 6 b1 7 5 c1 7"; strings.Join(got, " ") != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if flat := Lines(all, View{}); len(flat) != 5 || flat[2].Session.ID != "b1" { // the control
+	if flat := linesOf(all, View{}); len(flat) != 5 || flat[2].Session.ID != "b1" { // the control
 		t.Errorf("without a tree: %+v", flat)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// Others reads the living sessions of all other users, for root. Root reads no other user's files. A child that is that
-// user reads them, and its answer is that user's word. Others calls note for what could not be read.
-func Others(note func(string)) (all []Session) {
+// others reads the living sessions of all other users, for root. Root reads no other user's files. A child that is that
+// user reads them, and its answer is that user's word. others calls note for what could not be read.
+func others(note func(string)) (all []Session) {
 	type answer struct {
 		all    []Session
 		unread []string

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/session"
 )
@@ -16,7 +17,7 @@ func TestMain(m *testing.M) {
 	if _, _, ok, _ := argv.SplitDelegatedArgs(os.Args); ok {
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(testkit.Run(m))
 }
 
 // However many users have sessions, a child of each is asked. Seen to leave out those behind the first 256.

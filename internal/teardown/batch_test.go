@@ -74,16 +74,6 @@ func TestBatchEnds(t *testing.T) {
 	}
 }
 
-func TestBatchSeveralGroups(t *testing.T) {
-	a, b, bystander := start(t, "rest", 1), start(t, "stubborn", 1), start(t, "rest", 1)
-	end(t, &Group{Seeds: ids(t, a.PID), UID: os.Getuid()}, &Group{Seeds: ids(t, b.PID), UID: -1}, &Group{})
-	a.Dead()
-	b.Dead()
-	if !bystander.Alive() {
-		t.Error("a bystander was ended")
-	}
-}
-
 // All groups are asked at once, and killed at once: however many there are, they take one grace.
 func TestBatchAsksAllAtOnce(t *testing.T) {
 	own(t)
@@ -100,22 +90,6 @@ func TestBatchAsksAllAtOnce(t *testing.T) {
 	if sent, err := b.killer.Kill(); err != nil || !slices.Equal(signalled(sent), sorted(all...)) {
 		t.Errorf("killed %v, %v; want %v", signalled(sent), err, all)
 	}
-}
-
-// Two passes that end the same processes at once do not disturb each other.
-func TestBatchTwice(t *testing.T) {
-	k := start(t, "nest", 2)
-	seeds := ids(t, k.PIDs...)
-	done := make(chan bool)
-	for range 2 {
-		go func() {
-			end(t, &Group{Seeds: seeds, UID: os.Getuid()})
-			done <- true
-		}()
-	}
-	<-done
-	<-done
-	k.Dead()
 }
 
 func TestBatchSpares(t *testing.T) {

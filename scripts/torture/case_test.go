@@ -45,50 +45,6 @@ func TestPlausibleErrnosExist(t *testing.T) {
 	}
 }
 
-// Every call of a short row is hit, and of a long one the first and the last.
-func TestOccurrences(t *testing.T) {
-	for count := 1; count < 2000; count++ {
-		got := occurrences("openat", count)
-		if got[0] != 1 || got[len(got)-1] != count || len(got) > 3*rowStart || count <= rowStart && len(got) != count {
-			t.Fatalf("of %d: %v", count, got)
-		}
-		for i := 1; i < len(got); i++ {
-			if got[i] <= got[i-1] {
-				t.Fatalf("of %d: %v", count, got)
-			}
-		}
-	}
-	if got := occurrences("rt_sigaction", 294); len(got) > 8 || got[len(got)-1] != 294 {
-		t.Errorf("of a sparse call: %v", got)
-	}
-}
-
-// A sample takes from every mode and class, and loses no case.
-func TestSpread(t *testing.T) {
-	var cases []Case
-	for _, p := range plans() {
-		if p.base.First == nil {
-			p.share = 1
-			cases = append(cases, p.cases(map[string]map[string]int{roleAnchor: {"openat": 5}, roleSupervisor: {"openat": 40, "read": 3}})...)
-		}
-	}
-	got := spread(cases)
-	if len(got) != len(cases) {
-		t.Fatalf("%d of %d cases", len(got), len(cases))
-	}
-	seen := map[string]bool{}
-	for _, c := range got[:200] {
-		seen[c.Mode+" "+c.Class()] = true
-	}
-	for _, m := range modeNames() {
-		for _, class := range []string{"errno", "errno persistent", "kill", faultDelay, faultStop} {
-			if !seen[m+" "+class] && !(class == faultStop && modes()[m].shares) {
-				t.Errorf("nothing of %s, %s among the first", m, class)
-			}
-		}
-	}
-}
-
 // The lists can be read, and name cases that there can be.
 func TestLists(t *testing.T) {
 	names, err := listIn("known.txt")

@@ -27,7 +27,7 @@ var (
 
 // create passes on a create with our labels added. Its outcome is known before the client learns it, and also if the client
 // has gone. A create that cannot be labelled is refused.
-func (p *Proxy) create(client net.Conn, br *bufio.Reader, head []byte, r engine.Request, to route) {
+func (p *proxy) create(client net.Conn, br *bufio.Reader, head []byte, r engine.Request, to route) {
 	body, refused := readCreate(client, br, r)
 	if refused == nil && body == nil {
 		return // the client has hung up
@@ -84,7 +84,7 @@ func readCreate(client net.Conn, br *bufio.Reader, r engine.Request) ([]byte, *r
 }
 
 // ask sends a create, and returns the engine's answer as it came. It is empty if the engine has hung up.
-func (p *Proxy) ask(at net.Conn, request []byte, to route) ([]byte, error) {
+func (p *proxy) ask(at net.Conn, request []byte, to route) ([]byte, error) {
 	if !p.gate.enter() {
 		return nil, errEnding
 	}
@@ -112,13 +112,7 @@ func (p *Proxy) ask(at net.Conn, request []byte, to route) ([]byte, error) {
 
 // readAnswer reads a response, after any interim ones.
 func readAnswer(br *bufio.Reader) (r engine.Response, body []byte, err error) {
-	for r.Status < 200 && err == nil {
-		var head []byte
-		if head, err = engine.ReadHead(br); err == nil {
-			r, err = engine.ParseResponse(head)
-		}
-	}
-	if err != nil {
+	if r, err = engine.ReadFinalHead(br); err != nil {
 		return engine.Response{}, nil, err
 	}
 	body, err = r.ReadBody(br, maxCreated)

@@ -23,7 +23,7 @@ import (
 // scene is a proxy between a test and a fake engine.
 type scene struct {
 	*testing.T
-	Proxy
+	proxy
 	dir  string
 	done chan error // of Serve
 
@@ -34,7 +34,7 @@ type scene struct {
 }
 
 // newScene starts both. Every connection to the engine is served by serve, and closed after it.
-func newScene(t *testing.T, serve func(c *peer), settings ...func(*Proxy)) *scene {
+func newScene(t *testing.T, serve func(c *peer), settings ...func(*proxy)) *scene {
 	t.Helper()
 	s := &scene{T: t, dir: t.TempDir(), done: make(chan error, 1)}
 	listener := s.listen("engine")
@@ -51,31 +51,31 @@ func newScene(t *testing.T, serve func(c *peer), settings ...func(*Proxy)) *scen
 			})
 		}
 	})
-	s.Proxy.Dial = func(context.Context) (net.Conn, error) {
+	s.proxy.Dial = func(context.Context) (net.Conn, error) {
 		s.mu.Lock()
 		s.dials++
 		s.mu.Unlock()
 		return net.Dial("unix", filepath.Join(s.dir, "engine"))
 	}
-	s.Proxy.Labels = ours
-	s.Proxy.Made = func(id string) {
+	s.proxy.Labels = ours
+	s.proxy.Made = func(id string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.made = append(s.made, cmp.Or(id, "?"))
 	}
-	s.Proxy.At, s.Proxy.Socket = engine.Endpoint{Socket: filepath.Join(s.dir, "engine")}, filepath.Join(s.dir, "proxy")
-	s.Proxy.Warn = func(err error) {
+	s.proxy.At, s.proxy.Socket = engine.Endpoint{Socket: filepath.Join(s.dir, "engine")}, filepath.Join(s.dir, "proxy")
+	s.proxy.Warn = func(err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.warnings = append(s.warnings, err)
 	}
 	for _, set := range settings {
-		set(&s.Proxy)
+		set(&s.proxy)
 	}
 	proxy := s.listen("proxy")
-	go func() { s.done <- s.Proxy.Serve(proxy) }()
+	go func() { s.done <- s.proxy.Serve(proxy) }()
 	t.Cleanup(func() {
-		s.Proxy.Close()
+		s.proxy.Close()
 		if err := <-s.done; err != nil {
 			t.Error("serve:", err)
 		}

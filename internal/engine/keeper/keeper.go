@@ -27,7 +27,7 @@ type Options struct {
 type Keeper struct {
 	endpoint engine.Endpoint
 	o        Options
-	proxy    *Proxy // nil in the starter, and in the anchor
+	proxy    *proxy // nil in the starter, and in the anchor
 	listener int    // -1 when there is none, or the proxy has it
 	socket   string
 	// used says that the session may have made something.
@@ -94,7 +94,7 @@ func Adopt(o Options, was *session.Record, listener int) *Keeper {
 		return nil
 	}
 	k.listener, k.made.ids = listener, map[string]bool{}
-	k.proxy = &Proxy{Dial: k.endpoint.Dial, Made: k.made.note, Warn: k.warn, At: k.endpoint, Socket: k.socket}
+	k.proxy = &proxy{Dial: k.endpoint.Dial, Made: k.made.note, Warn: k.warn, At: k.endpoint, Socket: k.socket}
 	return k
 }
 

@@ -35,7 +35,7 @@ func (m members) put(name string, value any) error {
 
 // label adds our labels to the body of a create. A text that is not one JSON object is an error: another reader might see
 // labels in it that this one does not.
-func (p *Proxy) label(body []byte, to route) ([]byte, *refusal) {
+func (p *proxy) label(body []byte, to route) ([]byte, *refusal) {
 	var object members
 	err := json.Unmarshal(body, &object)
 	if err == nil && object == nil {

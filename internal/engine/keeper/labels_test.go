@@ -13,7 +13,7 @@ import (
 
 // relabel adds our labels, as a proxy does.
 func relabel(in string, to route) (string, *refusal) {
-	p := Proxy{Labels: ours, Warn: func(error) {}}
+	p := proxy{Labels: ours, Warn: func(error) {}}
 	out, refused := p.label([]byte(in), to)
 	return string(out), refused
 }

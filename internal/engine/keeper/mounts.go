@@ -24,7 +24,7 @@ var (
 // too. That needs an engine that sees our files. If the session is in a container, the engine does not see them, and
 // cannot mount the session's socket. The new container then gets the engine's own socket in place of the one that
 // DOCKER_HOST names.
-func (p *Proxy) mountSocket(object members, to route) {
+func (p *proxy) mountSocket(object members, to route) {
 	theirs, ours := p.At.IsSocket, func(source string) bool { return source == p.Socket }
 	switch {
 	case remount(object, theirs, ""):
@@ -41,12 +41,12 @@ func (p *Proxy) mountSocket(object members, to route) {
 	}
 }
 
-func (p *Proxy) warnOfSocket(to route) {
+func (p *proxy) warnOfSocket(to route) {
 	p.Warn(fmt.Errorf("container %.80q has the engine's own socket (%.80s): what is created through it is not known and stays", to.name, cmp.Or(p.At.Socket, p.At.URL)))
 }
 
 // lend opens the session's socket to containers. The error says that the engine cannot mount it.
-func (p *Proxy) lend() error {
+func (p *proxy) lend() error {
 	sees, err := p.sees()
 	if err == nil && (!sees || strings.Contains(p.Socket, ":")) {
 		err = errSees // a colon cannot be in a bind
@@ -61,7 +61,7 @@ func (p *Proxy) lend() error {
 const askTimeout = 30 * time.Second
 
 // sees reports whether the engine sees the session's socket as we do. An error says that this is unknown.
-func (p *Proxy) sees() (bool, error) {
+func (p *proxy) sees() (bool, error) {
 	if p.At.Socket == "" {
 		return false, errElsewhere
 	}

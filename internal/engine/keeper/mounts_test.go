@@ -59,7 +59,7 @@ func TestMountsOfSockets(t *testing.T) {
 			default:
 				c.say(x.seen)
 			}
-		}, func(p *Proxy) {
+		}, func(p *proxy) {
 			if x.elsewhere {
 				p.At = engine.Endpoint{URL: "tcp://far:1"}
 			}
@@ -103,7 +103,7 @@ func TestLabelsAreMadeAfterAllQuestions(t *testing.T) {
 			asked.Store(true)
 		}
 		c.say(reply(404, "{}"))
-	}, func(p *Proxy) {
+	}, func(p *proxy) {
 		labels := p.Labels
 		p.Labels = func() map[string]string {
 			if !asked.Load() {

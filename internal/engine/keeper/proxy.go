@@ -11,9 +11,9 @@ import (
 	"mcp-tether/internal/engine"
 )
 
-// Proxy stands between the clients of one session and their engine. All exported fields must be set before Serve and not
+// proxy stands between the clients of one session and their engine. All exported fields must be set before Serve and not
 // be changed afterwards. The functions are called concurrently.
-type Proxy struct {
+type proxy struct {
 	// Dial connects to the engine, once for each request.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Labels returns the labels for one create.
@@ -38,7 +38,7 @@ type Proxy struct {
 }
 
 // Serve accepts clients until Close, which ends it without an error. It returns when all of its connections have ended.
-func (p *Proxy) Serve(l net.Listener) error {
+func (p *proxy) Serve(l net.Listener) error {
 	if !p.listen(l) {
 		return l.Close()
 	}
@@ -71,10 +71,10 @@ const (
 
 // Shut refuses further creates: the client gets the error that the session is ending. It returns true when all earlier ones
 // have an outcome, or false when ctx is done before. All other requests still pass, for a server that cleans up by itself.
-func (p *Proxy) Shut(ctx context.Context) bool { return p.gate.shut(ctx) }
+func (p *proxy) Shut(ctx context.Context) bool { return p.gate.shut(ctx) }
 
 // Close closes the listener and all connections. Creates that the engine has not answered stay without an outcome.
-func (p *Proxy) Close() {
+func (p *proxy) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
@@ -87,21 +87,21 @@ func (p *Proxy) Close() {
 }
 
 // listen takes the listener over. It reports false if Close was called before.
-func (p *Proxy) listen(l net.Listener) bool {
+func (p *proxy) listen(l net.Listener) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listener, p.open = l, map[net.Conn]struct{}{}
 	return !p.closed
 }
 
-func (p *Proxy) isClosed() bool {
+func (p *proxy) isClosed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.closed
 }
 
 // track has Close close a connection as well. It closes it at once, and reports false, if Close was called before.
-func (p *Proxy) track(c net.Conn) bool {
+func (p *proxy) track(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -113,7 +113,7 @@ func (p *Proxy) track(c net.Conn) bool {
 }
 
 // end closes a connection.
-func (p *Proxy) end(c net.Conn) {
+func (p *proxy) end(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, c)

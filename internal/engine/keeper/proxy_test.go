@@ -120,7 +120,7 @@ func TestClientThatCannotBeAcceptedAtOnce(t *testing.T) {
 	s := newScene(t, table(map[string]string{"GET /_ping": reply(200, "OK")}))
 	l := &poor{Listener: s.listen("poor"), left: 3}
 	done := make(chan error, 1)
-	other := &Proxy{Dial: s.Proxy.Dial, Warn: s.Proxy.Warn}
+	other := &proxy{Dial: s.proxy.Dial, Warn: s.proxy.Warn}
 	go func() { done <- other.Serve(l) }()
 	c, err := net.Dial("unix", l.Addr().String())
 	if err != nil {
@@ -195,7 +195,7 @@ func TestNothingHidesBehindARequest(t *testing.T) {
 	})}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
-	s := newScene(t, func(*peer) {}, func(p *Proxy) {
+	s := newScene(t, func(*peer) {}, func(p *proxy) {
 		p.Dial = func(context.Context) (net.Conn, error) { return net.Dial("unix", l.Addr().String()) }
 	})
 	hidden := post("/containers/create", "{}")
@@ -398,7 +398,7 @@ func TestReplyToACreateThatMakesNoSense(t *testing.T) {
 }
 
 func TestEngineThatCannotBeReached(t *testing.T) {
-	s := newScene(t, func(*peer) {}, func(p *Proxy) {
+	s := newScene(t, func(*peer) {}, func(p *proxy) {
 		p.Dial = func(context.Context) (net.Conn, error) { return nil, errors.New("no such socket") }
 	})
 	const text = `{"cause":"mcp-tether","message":"mcp-tether: cannot reach the container engine: no such socket","response":502}`
@@ -486,12 +486,12 @@ func TestShutWaitsForWhatIsInFlight(t *testing.T) {
 	<-asked
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if s.Proxy.Shut(ctx) { // returns, because ctx is done
+	if s.proxy.Shut(ctx) { // returns, because ctx is done
 		t.Error("a create without an outcome is taken for settled")
 	}
 	shut := make(chan struct{})
 	go func() {
-		if !s.Proxy.Shut(context.Background()) {
+		if !s.proxy.Shut(context.Background()) {
 			t.Error("all outcomes are noted, and it says that they are not")
 		}
 		s.expectMade("c1")
@@ -519,10 +519,10 @@ func TestCloseEndsEverything(t *testing.T) {
 	asking, idle := s.client(), s.client()
 	asking.say("GET / HTTP/1.1\r\n\r\n")
 	<-asked
-	s.Proxy.Close()
+	s.proxy.Close()
 	asking.hearEnd()
 	idle.hearEnd()
-	late := Proxy{}
+	late := proxy{}
 	late.Close()
 	if err := late.Serve(s.listen("late")); err != nil {
 		t.Error(err)

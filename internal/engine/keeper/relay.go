@@ -19,7 +19,7 @@ import (
 const closes = "Connection: close"
 
 // serve serves the one request of a connection.
-func (p *Proxy) serve(client net.Conn) {
+func (p *proxy) serve(client net.Conn) {
 	if !p.track(client) {
 		return
 	}
@@ -59,7 +59,7 @@ func readRequest(br *bufio.Reader) (head []byte, r engine.Request, to route, ref
 const dialTimeout = 5 * time.Second
 
 // connect connects to the engine, or tells the client why it cannot.
-func (p *Proxy) connect(client net.Conn, r engine.Request) (net.Conn, bool) {
+func (p *proxy) connect(client net.Conn, r engine.Request) (net.Conn, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	at, err := p.Dial(ctx)
@@ -73,7 +73,7 @@ func (p *Proxy) connect(client net.Conn, r engine.Request) (net.Conn, bool) {
 }
 
 // relay passes on a request and its response, or a stream in both directions, unread.
-func (p *Proxy) relay(client net.Conn, br *bufio.Reader, head []byte, r engine.Request, to route) {
+func (p *proxy) relay(client net.Conn, br *bufio.Reader, head []byte, r engine.Request, to route) {
 	at, ok := p.connect(client, r)
 	if !ok {
 		return
@@ -111,7 +111,7 @@ func (p *Proxy) relay(client net.Conn, br *bufio.Reader, head []byte, r engine.R
 const pieceSize = 64 << 10
 
 // transfer copies until its source ends, which is no error however it does: a reset is a client that was killed.
-func (p *Proxy) transfer(to io.Writer, from io.Reader) error {
+func (p *proxy) transfer(to io.Writer, from io.Reader) error {
 	piece, _ := p.pieces.Get().(*[pieceSize]byte)
 	if piece == nil {
 		piece = new([pieceSize]byte)

@@ -143,42 +143,6 @@ func TestRequestsOfTheServerAreMapped(t *testing.T) {
 	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","id":"q","error":{"code":-32603,"message":"the client has left"}}`)
 }
 
-func TestRootsAreOneClients(t *testing.T) {
-	withRoots := strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"roots":{"listChanged":true}}`, 1)
-	roots := `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`
-	changed := `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
-	f := newFixture(t)
-	f.Attach(1)
-	f.from(1, withRoots)
-	f.server(welcome)
-	f.from(1, ready)
-	f.want(f.from(1, changed), "s "+changed)
-	f.want(f.server(roots), "a "+roots)
-	if !f.Closed() {
-		t.Error("others may come")
-	}
-	// Two were there before it asked.
-	f = newFixture(t)
-	f.Attach(1)
-	f.Attach(2)
-	f.from(1, withRoots)
-	f.from(2, withRoots)
-	f.server(welcome)
-	f.from(1, ready)
-	f.refused(f.server(roots), "by the roots of one")
-	f.want(f.from(1, changed), "")
-	// It asks before it answers the handshake, for which another one waits.
-	f = newFixture(t)
-	f.Attach(1)
-	f.Attach(2)
-	f.from(1, withRoots)
-	f.from(2, withRoots)
-	f.refused(f.server(roots), "by the roots of one")
-	if got := f.server(welcome); !strings.Contains(got, "\nb {") {
-		t.Error(got)
-	}
-}
-
 // A careless server might take a request for a notification, or the other way.
 func TestKindsAreNotMistaken(t *testing.T) {
 	f := met(t, 1, 2)
@@ -187,13 +151,6 @@ func TestKindsAreNotMistaken(t *testing.T) {
 	for _, method := range []string{"initialize", "logging/setLevel", "resources/unsubscribe", "tasks/cancel", "notifications/tasks/status"} {
 		f.want(f.from(1, `{"method":"`+method+`","params":{"uri":"x","taskId":"t","level":"debug"}}`), "")
 	}
-}
-
-func TestPing(t *testing.T) {
-	f := met(t, 1, 2)
-	f.want(f.server(`{"id":"p","method":"ping"}`), `s {"jsonrpc":"2.0","id":"p","result":{}}`)
-	f.want(f.from(1, `{"id":"p","method":"ping"}`), `s {"id":3,"method":"ping"}`)
-	f.want(f.server(`{"id":3,"result":{}}`), `a {"id":"p","result":{}}`)
 }
 
 func TestNotificationsOfTheServer(t *testing.T) {

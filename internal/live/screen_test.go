@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"bytes"
@@ -13,8 +13,6 @@ import (
 
 	"mcp-tether/e2e/testkit"
 )
-
-func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 // On the screen: what may end a program that shows something there.
 var _ = testkit.Role("on the screen", func() {

@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"fmt"
@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"mcp-tether/internal/display"
-	"mcp-tether/internal/live"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -22,26 +21,28 @@ import (
 type watcher struct {
 	*screen
 	// all is nil before the first list.
-	all     []live.Session
+	all     []Session
 	missing []string
 	// heads are the sessions as they are on the screen, and chosen is the one at place, which a key would stop. asking is the one that
 	// a question is about.
-	heads          []*live.Session
+	heads          []*Session
 	place          int
-	chosen, asking *live.Session
+	chosen, asking *Session
 	// said is what became of the last stop.
 	said string
 	over bool
 	err  error
 
-	do chan func()
+	// dir is $XDG_RUNTIME_DIR.
+	dir string
+	do  chan func()
 	// again asks for a list before its time.
 	again chan struct{}
 }
 
-// watch lists the sessions again and again on the terminal's other screen, until a key or a signal ends it.
-func watch(interval time.Duration) error {
-	w := watcher{screen: theScreen(), do: make(chan func()), again: make(chan struct{}, 1)}
+// Watch lists the sessions again and again on the terminal's other screen, until a key or a signal ends it. A key stops one.
+func Watch(runtime string, interval time.Duration) error {
+	w := watcher{screen: theScreen(), dir: runtime, do: make(chan func()), again: make(chan struct{}, 1)}
 	go w.listen()
 	// The first word is that signals are caught: no earlier may the terminal be changed.
 	if (<-w.do)(); w.over {
@@ -61,12 +62,10 @@ func watch(interval time.Duration) error {
 func (w *watcher) list(interval time.Duration) {
 	defer w.guard()
 	for {
-		all, _, missing, err := shownSessions()
-		if all == nil {
-			all = []live.Session{}
-		}
+		seen, err := See(w.dir, AddContainers)
+		seen.Close()
 		w.do <- func() {
-			w.all, w.missing, w.err, w.over = all, missing, err, w.over || err != nil
+			w.all, w.missing, w.err, w.over = append([]Session{}, seen.Sessions...), seen.Missing(), err, w.over || err != nil
 		}
 		select {
 		case <-time.After(interval):
@@ -156,22 +155,26 @@ func (w *watcher) key(key byte) {
 	}
 }
 
+// stopTimeout is how long a stop may take.
+const stopTimeout = 15 * time.Second
+
 // stop stops one session, as mcp-tether stop does. Another user may have written down the same id.
-func (w *watcher) stop(l *live.Session) {
+func (w *watcher) stop(l *Session) {
 	defer w.guard()
-	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
-	defer session.CloseAll(dirs)
-	all, _, err := livingSessions(dirs, left, func([]live.Session) {})
 	said := "no more there: " + label(l)
+	seen, err := See(w.dir, nil)
 	if err != nil {
 		said = display.Error(err)
+	} else {
+		defer seen.Close()
 	}
+	all := seen.Sessions
 	for i := range all {
 		if all[i].ID != l.ID || all[i].UID != l.UID {
 			continue
 		}
 		said = "ended " + label(l)
-		if stopped := live.StopAs(all[i:i+1], os.Getuid(), stopTimeout); !stopped[0].Ended {
+		if stopped := StopAs(all[i:i+1], os.Getuid(), stopTimeout); !stopped[0].Ended {
 			said = label(l) + ": " + display.Text(stopped[0].Error)
 		}
 	}
@@ -183,7 +186,7 @@ func (w *watcher) stop(l *live.Session) {
 }
 
 // label names a session on the screen.
-func label(l *live.Session) string { return strings.TrimSpace(display.Text(l.ID + " " + l.Name)) }
+func label(l *Session) string { return strings.TrimSpace(display.Text(l.ID + " " + l.Name)) }
 
 // draw shows everything in one write, over what is there: an empty screen in between would flicker.
 func (w *watcher) draw() {
@@ -191,13 +194,13 @@ func (w *watcher) draw() {
 	if err != nil || width == 0 || height == 0 {
 		width, height = 80, 24
 	}
-	v := live.View{Tree: true, Users: os.Getuid() == 0, Width: width}
-	lines := live.Lines(w.all, v)
+	v := View{Tree: true, Users: os.Getuid() == 0, Width: width}
+	lines := linesOf(w.all, v)
 	at := w.find(lines)
 	out := "\x1b[H"
-	show := func(colour, text string) { out += colour + v.Cut(text) + "\x1b[m\x1b[K\r\n" }
-	show(bold, "mcp-tether ps  "+time.Now().Format(time.TimeOnly))
-	show(bold, "  "+lines[0].Text)
+	show := func(colour, text string) { out += colour + v.cut(text) + "\x1b[m\x1b[K\r\n" }
+	show(display.Bold, "mcp-tether ps  "+time.Now().Format(time.TimeOnly))
+	show(display.Bold, "  "+lines[0].Text)
 	missing := w.missing[:min(len(w.missing), height/4)]
 	from, to := window(at, len(lines), height-3-len(missing))
 	for i := from; i < to; i++ {
@@ -210,14 +213,14 @@ func (w *watcher) draw() {
 	for _, m := range missing {
 		show("", "not complete: "+m)
 	}
-	out += v.Cut(w.footer(len(lines)-1-(to-from))) + "\x1b[J"
+	out += v.cut(w.footer(len(lines)-1-(to-from))) + "\x1b[J"
 	if _, err := os.Stdout.WriteString(out); err != nil {
 		w.err, w.over = err, true
 	}
 }
 
 // find looks for the chosen session in a new list, and gives its line; where it is gone, another one takes its place.
-func (w *watcher) find(lines []live.Line) (at int) {
+func (w *watcher) find(lines []line) (at int) {
 	w.heads = nil
 	for i := range lines {
 		if l := lines[i].Session; l != nil {
@@ -228,7 +231,7 @@ func (w *watcher) find(lines []live.Line) (at int) {
 		}
 	}
 	w.choose()
-	return slices.IndexFunc(lines, func(l live.Line) bool { return l.Session != nil && l.Session == w.chosen })
+	return slices.IndexFunc(lines, func(l line) bool { return l.Session != nil && l.Session == w.chosen })
 }
 
 // choose takes the session at a place, or at the nearest there is.
@@ -249,20 +252,20 @@ func window(at, lines, height int) (from, to int) {
 }
 
 // colour is how a line is shown. Without colours it is bold or inverse all the same.
-func colour(l *live.Line, chosen bool) string {
+func colour(l *line, chosen bool) string {
 	switch {
 	case chosen:
-		return inverse
+		return display.Inverse
 	case l.Gateway:
-		return bold
+		return display.Bold
 	case l.Session == nil || os.Getenv("NO_COLOR") != "":
 		return ""
 	case l.Session.State == session.StateRunning:
-		return green
+		return display.Green
 	case l.Session.State == session.StateEnding:
-		return yellow
+		return display.Yellow
 	}
-	return cyan
+	return display.Cyan
 }
 
 func (w *watcher) footer(hidden int) string {
