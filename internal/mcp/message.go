@@ -114,3 +114,6 @@ func (o *Members) oddity() Kind {
 	}
 	return Unclear
 }
+
+// IsStray reports whether no receiver takes a line for a message.
+func IsStray(line []byte) bool { m := Parse(line); return m.Kind == Opaque }

@@ -153,6 +153,15 @@ func decoded(raw []byte) string {
 // if there is none. The case of names counts.
 func At(text []byte, path ...string) Span { return Within(text, Span{0, len(text)}, path...) }
 
+// ValueAt gives the value at a path of keys, or nil if there is none. The case of keys counts, unlike in structs.
+func ValueAt(raw []byte, path ...string) json.RawMessage {
+	value := At(raw, path...)
+	if value.To == 0 {
+		return nil
+	}
+	return value.Of(raw)
+}
+
 // Within finds the value at a path of names in an object; of several with one name the last.
 func Within(text []byte, object Span, path ...string) Span {
 	for _, name := range path {

@@ -3,7 +3,6 @@ package mux
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -144,42 +143,6 @@ func (m *Mux) line(r request, k *call, other mcp.Edit) []byte {
 	return mcp.Splice(r.msg.Raw, replace(r.msg.IDSpan, k.ours), replace(r.token, k.ours), other)
 }
 
-// acceptsCalls reports whether the server takes requests now.
-func (m *Mux) acceptsCalls() bool {
-	if s := &m.server; s.away || s.leaving || s.stage != served {
-		return false
-	}
-	return m.Alone || m.handshake.phase != phaseAsked
-}
-
-// send gives a call to the server, now or as soon as it takes requests.
-func (m *Mux) send(k *call, line []byte) {
-	if m.acceptsCalls() {
-		m.sendNow(k, line)
-		return
-	}
-	m.held = append(m.held, k)
-	k.keep(line)
-}
-
-// keep keeps the line of a call that waits.
-func (k *call) keep(line []byte) {
-	k.line = bytes.Clone(line)
-	if k.client != nil {
-		k.client.held += int64(len(line))
-	}
-}
-
-// take takes the kept line back.
-func (k *call) take() []byte {
-	line := k.line
-	k.line = nil
-	if k.client != nil {
-		k.client.held -= int64(len(line))
-	}
-	return line
-}
-
 func (m *Mux) sendNow(k *call, line []byte) {
 	k.sent = true
 	if k.client != nil {
@@ -204,32 +167,6 @@ func (m *Mux) sendNow(k *call, line []byte) {
 		out.From = k.client.id
 	}
 	m.out = append(m.out, out)
-}
-
-// sendHeld gives the server what waits for it.
-func (m *Mux) sendHeld() {
-	held := m.held
-	m.held = nil
-	for _, k := range held {
-		switch {
-		case k.method == "": // What cannot be answered.
-			m.toServerFrom(k.client, k.take())
-		case k.method == mcp.MethodInitialize && !m.Alone && m.handshake.result != nil:
-			k.take()
-			m.answerInitialize(k)
-		default:
-			m.send(k, k.take())
-		}
-	}
-}
-
-// unhold takes a call from those that wait.
-func (m *Mux) unhold(k *call) {
-	if k.line == nil {
-		return
-	}
-	k.take()
-	m.held = slices.DeleteFunc(m.held, func(other *call) bool { return other == k })
 }
 
 // serverAnswers takes a response of the server.

@@ -133,7 +133,7 @@ func (m *Mux) Detach(id Client) []Out {
 	m.abandonCalls(c)
 	m.abandonAsks(c)
 	m.abandonTasks(c)
-	m.unwatchAll(c)
+	m.unsubscribeAll(c)
 	return m.out
 }
 

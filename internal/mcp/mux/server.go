@@ -176,7 +176,7 @@ func (m *Mux) repeatAll() {
 			m.askAgain(mcp.MethodSetLevel, "", fmt.Sprintf(`{"level":%q}`, levels()[low-1]))
 		}
 	}
-	for _, uri := range m.allWatched() {
+	for _, uri := range m.allSubscribed() {
 		m.askAgain(mcp.MethodSubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
 	}
 	for _, k := range m.openListens() {
@@ -199,8 +199,8 @@ func (m *Mux) openListens() (all []*call) {
 	return all
 }
 
-// allWatched are the resources that any client is subscribed to, in the order of the requests.
-func (m *Mux) allWatched() (uris []string) {
+// allSubscribed are the resources that any client is subscribed to, in the order of the requests.
+func (m *Mux) allSubscribed() (uris []string) {
 	order := map[string]int64{}
 	for _, c := range m.order {
 		for uri, n := range c.uris {
@@ -222,7 +222,7 @@ func (m *Mux) noteRepeated(k *call) {
 	delete(m.server.repeats, k)
 	if k.own && k.method == mcp.MethodSubscribe { // No server watched the resource meanwhile, so it may have changed; or it is gone.
 		line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", mcp.MethodUpdated, mcp.Quote(k.target))
-		m.toWatchers(line, func(subscribed string) bool { return subscribed == k.target })
+		m.toSubscribers(line, func(subscribed string) bool { return subscribed == k.target })
 	}
 	m.advance()
 }

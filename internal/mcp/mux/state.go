@@ -54,7 +54,7 @@ func (m *Mux) State() State {
 	h, c := &m.handshake, m.order[0]
 	s := State{
 		Greeting: h.line, Confirmed: h.confirmed, Result: h.result, Modern: h.modern,
-		Level: c.level, Levels: m.logs.works, URIs: m.allWatched(), Lists: m.lists, Roots: m.roots.RootsState,
+		Level: c.level, Levels: m.logs.works, URIs: m.allSubscribed(), Lists: m.lists, Roots: m.roots.RootsState,
 		Told: m.cache.told, Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
 	}
 	for _, k := range m.openListens() {
