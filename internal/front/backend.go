@@ -11,6 +11,7 @@ import (
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/waiting"
 )
 
 // backend is the session behind the front, which is our child.
@@ -106,7 +107,7 @@ func (f *front) onChild() {
 		}
 		return
 	}
-	code := exitFailure
+	code := waiting.ExitFailure
 	if ws, err := proc.Wait(b.pid); err == nil {
 		code, f.unended = proc.ExitCode(ws), ws.Signaled()
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/share"
 )
 
 // changes tells of files that change (--restart-on). A file is watched by way of its directory: editors and compilers put another
@@ -104,5 +106,5 @@ func (f *front) onChanges(now time.Time) {
 	}
 	f.restart.changes.settleAt = time.Time{}
 	f.log.Info().Msg("a file has changed: the server is to be started again (--restart-on)")
-	f.wantRestart(restartGrace)
+	f.wantRestart(share.RestartGrace)
 }

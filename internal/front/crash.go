@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/waiting"
 )
 
 // mayRestart reports whether a server that has ended by itself is to be started again. why says what stands in the way of
@@ -25,7 +26,7 @@ func (f *front) mayRestart() (may bool, why string) {
 func (f *front) unstartable() bool {
 	b := &f.back
 	plain := f.o.Lazy && f.o.Finder == nil && !f.o.RestartOnCrash && !f.relay.Told()
-	return b.pid == 0 && !f.relay.Spoke() && (plain || b.code >= exitFailure && b.code <= 127) && b.hostFate != hostKilled
+	return b.pid == 0 && !f.relay.Spoke() && (plain || b.code >= waiting.ExitFailure && b.code <= 127) && b.hostFate != hostKilled
 }
 
 // reportCrash forgets a server that has ended by itself: its calls are answered with an error. The next message starts

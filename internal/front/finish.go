@@ -8,6 +8,7 @@ import (
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/waiting"
 )
 
 // ending is what is known of the end of the session.
@@ -57,7 +58,7 @@ func (f *front) exitCode() int {
 	}
 	switch {
 	case f.o.Finder != nil && (f.cause == session.CauseTooLong || f.cause == session.CauseChanged):
-		return exitFailure
+		return waiting.ExitFailure
 	case f.back.began.IsZero():
 		return 0
 	}

@@ -18,9 +18,6 @@ import (
 	"mcp-tether/internal/waiting"
 )
 
-// exitFailure is the exit code of a failure of mcp-tether itself.
-const exitFailure = 125
-
 // reserveThreads is how many threads are kept in reserve: for a wait that takes long, and for the collector, which works
 // when a backend has gone. Where no thread can be had later, the Go runtime aborts.
 const reserveThreads = 3
@@ -60,10 +57,10 @@ func Run(o Options) (int, error) {
 	}
 	was, err := f.saved()
 	if err != nil {
-		return exitFailure, err
+		return waiting.ExitFailure, err
 	}
 	if f.log, err = display.Open(o.Log, f.record.ID, o.Name); err != nil {
-		return exitFailure, err
+		return waiting.ExitFailure, err
 	}
 	if was != nil {
 		err = f.resumeSession(was, happening)
@@ -72,7 +69,7 @@ func Run(o Options) (int, error) {
 	}
 	if err != nil {
 		f.closeRecord()
-		return exitFailure, err
+		return waiting.ExitFailure, err
 	}
 	proc.PauseGC(memory)
 	f.leaveIfIdle(true) // A client that has not said anything may be silent for long.

@@ -7,6 +7,7 @@ import (
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/share"
+	"mcp-tether/internal/waiting"
 )
 
 // A shared server is the backend of several fronts. Its host has the other ends of the pipes, in the place of a child of
@@ -82,7 +83,7 @@ func (f *front) onHost() {
 		f.tryNextHost(f.patience().backOff(&f.pauses.between, time.Now()))
 	case verdict.Next == share.Lost:
 		f.back.hostFate = hostKilled
-		f.onBackendEnd(exitFailure)
+		f.onBackendEnd(waiting.ExitFailure)
 	case verdict.Next == share.Anew:
 		f.back.hostFate = verdict.Why
 		f.onBackendEnd(verdict.Code)

@@ -93,10 +93,10 @@ func (p *Peer) Read() int {
 	return n
 }
 
-// Drain has hear read what is in the stream now, and no more: a process that outlives the peer may write for ever.
-func (p *Peer) Drain(hear func() int) {
+// Drain calls read for what is in the stream now, and for no more: a process that outlives the peer may write for ever.
+func (p *Peer) Drain(read func() int) {
 	for left := p.Queued(); left > 0; {
-		n := hear()
+		n := read()
 		if left -= n; n == 0 {
 			return
 		}

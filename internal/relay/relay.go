@@ -20,7 +20,7 @@ type Relay struct {
 	OnFirstWrite   func(works bool)
 	client, server Peer
 	mux            *mux.Mux
-	errs           stderr
+	stderr         stderr
 	// max bounds a message, in bytes, and what waits for a server.
 	max int64
 	// used is when a message that matters last passed.
@@ -70,7 +70,7 @@ func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
 	r.mux.Attach(only)
 	r.client = Peer{In: fromClient, Out: toClient, Ended: fromClient.fd < 0}
 	r.server.Close()
-	r.errs.Close()
+	r.stderr.Close()
 	return r
 }
 
@@ -85,8 +85,8 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 	if closeTheirs, err = r.server.Connect(c); err != nil {
 		return nil, err
 	}
-	r.errs.last = Tail{}
-	c.Stderr = r.errs.theirs
+	r.stderr.last = Tail{}
+	c.Stderr = r.stderr.theirs
 	return closeTheirs, nil
 }
 
@@ -108,7 +108,7 @@ type Polled [streams]unix.PollFd
 func (r *Relay) Polls() (p Polled) {
 	p[fromClient], p[toClient] = r.client.PollIn(r.mayReadClient()), r.client.PollOut()
 	p[fromServer], p[toServer] = r.server.PollIn(!r.client.Full() && !r.client.Broken), r.server.PollOut()
-	p[fromErrors], p[toErrors] = r.errs.PollIn(r.errs.Waiting() == 0), r.errs.PollOut()
+	p[fromErrors], p[toErrors] = r.stderr.PollIn(r.stderr.Waiting() == 0), r.stderr.PollOut()
 	return p
 }
 
@@ -212,8 +212,8 @@ func (r *Relay) fromServer(line []byte) {
 	switch {
 	case !r.fits(len(line)):
 		return
-	case r.errs.guards && mcp.IsStray(line):
-		r.errs.stray(line)
+	case r.stderr.guards && mcp.IsStray(line):
+		r.stderr.stray(line)
 		return
 	}
 	r.deliver(r.mux.FromServer(line))

@@ -36,8 +36,8 @@ func (r *Relay) takeRest() {
 	rest := r.server.TakeRest()
 	if m := mcp.Parse(rest); m.Kind != mcp.Opaque && m.Kind != mcp.Unclear {
 		r.fromServer(append(rest, '\n'))
-	} else if r.errs.guards && m.Kind == mcp.Opaque {
-		r.errs.stray(rest)
+	} else if r.stderr.guards && m.Kind == mcp.Opaque {
+		r.stderr.stray(rest)
 	}
 }
 
@@ -117,16 +117,16 @@ func (r *Relay) Finish() {
 	r.endStdin()
 }
 
-// Flush passes on the server's last output, and then answers the open requests with an error, unless that is "". With
-// unread a message was too long to be read to its end, so its id may not be known: one more error has id null. Flush waits for a client that does not read for so
-// long, and reports whether the client has taken everything. A client that is gone gets nothing.
+// Flush passes on the server's last output, and then answers the open requests with an error, unless that is "". With unread a
+// message was too long to be read to its end, so its id may not be known: one more error has id null. Flush waits for a client that
+// does not read for so long, and reports whether the client has taken everything. A client that is gone gets nothing.
 func (r *Relay) Flush(answer string, unread bool, patience time.Duration) bool {
 	defer r.flushStderr()
 	r.final = true
 	if answer == "" && r.mode == modePassing || r.raw { // What the server has begun is the last that there is.
 		r.server.Drain(r.readServer)
-		if rest := r.server.TakeRest(); r.errs.guards && !r.raw && len(rest) > 0 && mcp.IsStray(rest) {
-			r.errs.stray(rest)
+		if rest := r.server.TakeRest(); r.stderr.guards && !r.raw && len(rest) > 0 && mcp.IsStray(rest) {
+			r.stderr.stray(rest)
 		} else {
 			r.client.Put(rest)
 		}

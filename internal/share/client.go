@@ -9,6 +9,7 @@ import (
 
 	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/relay"
+	"mcp-tether/internal/waiting"
 )
 
 // client is an attached session, as its host knows it. The peer is its front.
@@ -18,9 +19,9 @@ type client struct {
 	attached bool
 	hello    hello
 	relay.Peer
-	// err is its standard error, and errFD the descriptor of that if it is the one of the hello.
-	err   relay.Stream
-	errFD int
+	// stderr is its standard error, and errFD the descriptor of that if it is the one of the hello.
+	stderr   relay.Stream
+	stderrFD int
 	// polled are the descriptors of it that are waited for, -1 where one is not.
 	polled [ofClient]int32
 	// ahead is how many bytes of it wait for the server.
@@ -39,7 +40,7 @@ const (
 )
 
 func newClient(id mux.Client, conn int) *client {
-	c := &client{id: id, conn: conn, errFD: -1, err: relay.WriteEnd(-1), polled: [ofClient]int32{-1, -1, -1}}
+	c := &client{id: id, conn: conn, stderrFD: -1, stderr: relay.WriteEnd(-1), polled: [ofClient]int32{-1, -1, -1}}
 	c.Peer.Close()
 	return c
 }
@@ -92,9 +93,9 @@ func (h *host) takeHello(c *client) {
 		return
 	}
 	c.Peer = relay.Peer{In: relay.Own(fds[streamIn]), Out: relay.Own(fds[streamOut])}
-	if c.errFD, c.err = fds[streamErr], relay.ErrorEnd(fds[streamErr]); c.err.FD() != c.errFD {
-		closeAll([]int{c.errFD})
-		c.errFD = -1
+	if c.stderrFD, c.stderr = fds[streamErr], relay.ErrorEnd(fds[streamErr]); c.stderr.FD() != c.stderrFD {
+		closeAll([]int{c.stderrFD})
+		c.stderrFD = -1
 	}
 	if h.attached >= h.most || h.mux.Closed() {
 		h.send(c, Verdict{Next: Full})
@@ -133,7 +134,7 @@ func (h *host) readClient(c *client) int {
 }
 
 func (h *host) refuse(c *client, why string) {
-	c.verdict = &Verdict{Code: exitFailure, Why: why}
+	c.verdict = &Verdict{Code: waiting.ExitFailure, Why: why}
 	c.Broken = true
 }
 
@@ -185,6 +186,6 @@ func (h *host) drop(c *client) {
 	delete(h.clients, c.id)
 	h.endPoll(c)
 	c.Peer.Close()
-	c.err.Close()
-	closeAll([]int{c.conn, c.errFD})
+	c.stderr.Close()
+	closeAll([]int{c.conn, c.stderrFD})
 }

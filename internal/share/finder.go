@@ -13,12 +13,8 @@ import (
 	"mcp-tether/internal/session"
 )
 
-const (
-	// exitFailure is the exit code of a failure of mcp-tether itself.
-	exitFailure = 125
-	// maxSlots bounds the hosts of one key.
-	maxSlots = 1000
-)
+// maxSlots bounds the hosts of one key.
+const maxSlots = 1000
 
 // Finder finds the host of a shared server for the front of one session, and starts it where there is none.
 type Finder struct {

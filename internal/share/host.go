@@ -181,9 +181,10 @@ func (h *host) wait(timeout time.Duration) {
 	}
 	s := &h.server
 	// What clients send does not hold the server back: it may have to be read from before it reads.
-	hears := h.throttledUntil.IsZero() && s.replies <= pauseReading
+	mayRead := h.throttledUntil.IsZero() && s.replies <= pauseReading
 	h.fds = [streams]unix.PollFd{
-		poll(h.signals.FD(), true), poll(h.listener, !h.ending), poll(h.gateway, !h.ending), s.PollIn(hears), s.PollOut(), s.errs.PollIn(true), poll(h.set, true),
+		poll(h.signals.FD(), true), poll(h.listener, !h.ending), poll(h.gateway, !h.ending),
+		s.PollIn(mayRead), s.PollOut(), s.stderr.PollIn(true), poll(h.set, true),
 	}
 	proc.Poll(h.fds[:], timeout)
 }
@@ -203,7 +204,7 @@ func (h *host) act() {
 		h.readServer()
 	}
 	if ready(fromErrors) {
-		h.readErrors()
+		h.readStderr()
 	}
 	if ready(fromClients) {
 		h.onClients()
@@ -277,7 +278,7 @@ func (h *host) onSignals() {
 				}
 			})
 		case proc.Restart:
-			h.restartBy = proc.Earliest(h.restartBy, time.Now().Add(restartGrace))
+			h.restartBy = proc.Earliest(h.restartBy, time.Now().Add(RestartGrace))
 		case proc.RestartNow:
 			h.restartBy = time.Now()
 		default:
@@ -286,8 +287,8 @@ func (h *host) onSignals() {
 	}
 }
 
-// restartGrace is how long open calls may take before the server ends because another one is wanted.
-const restartGrace = 30 * time.Second
+// RestartGrace is how long open calls may take before the server ends because another one is wanted.
+const RestartGrace = 30 * time.Second
 
 func (h *host) onTime(now time.Time) {
 	if proc.IsDue(h.listAt, now) {

@@ -409,9 +409,9 @@ func TestServerEndBesideAWriter(t *testing.T) {
 	// Each read of it writes as much again.
 	errs := fdPair(t)
 	must(t)(unix.Write(errs[1], []byte("a last word")))
-	h.server.errs = relay.Peer{In: relay.Own(must(t)(unix.Dup(errs[0]))), Out: relay.WriteEnd(-1)}
+	h.server.stderr = relay.Peer{In: relay.Own(must(t)(unix.Dup(errs[0]))), Out: relay.WriteEnd(-1)}
 	first := newClient(1, -1)
-	first.attached, first.err, first.ahead = true, relay.WriteEnd(errs[1]), 1
+	first.attached, first.stderr, first.ahead = true, relay.WriteEnd(errs[1]), 1
 	h.clients[1] = first
 	done := make(chan struct{})
 	go func() {

@@ -12,15 +12,16 @@ import (
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/waiting"
 )
 
 // server is the session of the shared server, which is our child.
 type server struct {
 	pid int // 0 while there is none
 	relay.Peer
-	// errs is what it writes to standard error, of which tail is the end.
-	errs relay.Peer
-	tail relay.Tail
+	// stderr is what it writes to standard error, of which tail is the end.
+	stderr relay.Peer
+	tail   relay.Tail
 	// ordered and turns are what is to be written to it next: what has an order, which comes first, and what each client has said,
 	// which take turns.
 	ordered []mux.Out
@@ -40,13 +41,13 @@ type turn struct {
 
 func (s *server) reset() {
 	s.Peer.Close()
-	s.errs.Close()
-	*s = server{Peer: s.Peer, errs: s.errs}
+	s.stderr.Close()
+	*s = server{Peer: s.Peer, stderr: s.stderr}
 }
 
 func (h *host) begin() {
 	if err := h.startServer(); err != nil {
-		h.endWithServer(Verdict{Next: Anew, Code: exitFailure, Why: fmt.Sprintf("the server cannot be started: %v", err)})
+		h.endWithServer(Verdict{Next: Anew, Code: waiting.ExitFailure, Why: fmt.Sprintf("the server cannot be started: %v", err)})
 	}
 }
 
@@ -65,7 +66,7 @@ func (h *host) startServer() error {
 		return fmt.Errorf("make its pipes: %w", err)
 	}
 	defer unix.Close(theirs)
-	s.errs.In, s.errs.Ended, child.Stderr = errs, false, theirs
+	s.stderr.In, s.stderr.Ended, child.Stderr = errs, false, theirs
 	// What is in the pipe comes before the next client's first call.
 	_, _ = unix.FcntlInt(uintptr(s.Out.FD()), unix.F_SETPIPE_SZ, writtenAhead)
 	s.pid, err = proc.Start(child)
@@ -192,11 +193,11 @@ func (h *host) endServer(why string) {
 	_ = proc.SignalChild(s.pid, unix.SIGTERM)
 }
 
-// readErrors passes on what the server writes to standard error. It returns how many bytes there were.
-func (h *host) readErrors() int {
+// readStderr passes on what the server writes to standard error. It returns how many bytes there were.
+func (h *host) readStderr() int {
 	s := &h.server
-	n := s.errs.Read()
-	text := s.errs.TakeRest()
+	n := s.stderr.Read()
+	text := s.stderr.TakeRest()
 	if h.o.KeepStderr {
 		s.tail.Add(text)
 	}
@@ -213,7 +214,7 @@ func (h *host) tellFirst(text []byte) {
 		}
 	}
 	if first != nil && len(text) > 0 {
-		_, _ = first.err.Write(text)
+		_, _ = first.stderr.Write(text)
 	}
 }
 
@@ -222,7 +223,7 @@ func (h *host) onServerEnd(code int) {
 	s.pid = 0 // It is reaped, and another process may have its pid.
 	s.Drain(h.readServer)
 	h.lastLine()
-	s.errs.Drain(h.readErrors)
+	s.stderr.Drain(h.readStderr)
 	v := Verdict{Next: Anew, Code: code, Why: s.why}
 	switch said := s.tail.Said(); {
 	case v.Why != "":

@@ -66,11 +66,8 @@ func setChar(at uintptr, to byte) { **(**byte)(unsafe.Pointer(&at)) = to }
 //go:norace
 func fail(why string) {
 	call(unix.SYS_WRITE, 2, uintptr(unsafe.Pointer(unsafe.StringData(why))), uintptr(len(why)), 0, 0, 0)
-	call(unix.SYS_EXIT_GROUP, failure, 0, 0, 0, 0, 0)
+	call(unix.SYS_EXIT_GROUP, ExitFailure, 0, 0, 0, 0, 0)
 }
-
-// failure is the exit code of our own failures.
-const failure = 125
 
 // begin is what atExec calls. The runtime starts when it returns.
 //

@@ -92,7 +92,8 @@ func (at *room) clear() {
 //go:nosplit
 //go:norace
 func (p *Page) take(at *room) uintptr {
-	if call(unix.SYS_READ, uintptr(p.signalFD), uintptr(unsafe.Pointer(&at.signal)), unsafe.Sizeof(at.signal), 0, 0, 0) < int64(unsafe.Sizeof(at.signal)) {
+	const size = unsafe.Sizeof(unix.SignalfdSiginfo{})
+	if call(unix.SYS_READ, uintptr(p.signalFD), uintptr(unsafe.Pointer(&at.signal)), size, 0, 0, 0) < int64(size) {
 		return 0
 	}
 	return uintptr(at.signal.Signo)
@@ -163,7 +164,7 @@ func (p *Page) reap(at *room) int64 {
 func dieWith(parent int64) {
 	call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
 	if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != parent {
-		exit(failure)
+		exit(ExitFailure)
 	}
 }
 

@@ -5,6 +5,9 @@ import "golang.org/x/sys/unix"
 // RoleSession is the hidden first argument of a session that certainly has no front.
 const RoleSession = "__session"
 
+// ExitFailure is the exit code of a failure of mcp-tether itself.
+const ExitFailure = 125
+
 // Role is what a process has become before its runtime started.
 type Role uint8
 

@@ -22,7 +22,7 @@ func (p *Page) supervise() (why, what uintptr) {
 	p.noSubreaper = call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	p.anchorFD = call(unix.SYS_PIDFD_OPEN, uintptr(p.anchor), 0, 0, 0, 0, 0)
 	if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != p.anchor {
-		exit(failure) // nothing was started
+		exit(ExitFailure) // nothing was started
 	}
 	s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_FILES, 0, 0, 0, 0, 0)
 	if s < 0 {

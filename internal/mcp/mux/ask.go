@@ -51,7 +51,8 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 // used again, so an answer that comes late is not taken for the answer to another question.
 func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 	m.lastAsk++
-	a := &ask{ids: ids{n: m.lastAsk, ours: msg.ID, id: id, key: msg.ID}, client: c, method: msg.Method, mayTask: mcp.At(msg.Raw, "params", "task").To > 0}
+	a := &ask{ids: ids{n: m.lastAsk, ours: msg.ID, id: id, key: msg.ID}, client: c, method: msg.Method}
+	a.mayTask = mcp.At(msg.Raw, "params", "task").To > 0
 	var token mcp.Span
 	switch {
 	case m.Alone && m.server.renames:

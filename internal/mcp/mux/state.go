@@ -86,7 +86,8 @@ func Resume(id Client, s State) *Mux {
 		m.lists[kind] = list
 	}
 	for _, l := range s.Listens {
-		k := &call{ids: ids{id: l.ID}, client: c, method: mcp.MethodListen, rule: mcp.RuleOf(mcp.MethodListen), kept: []byte(l.Line), agreed: l.Agreed, modern: true}
+		k := &call{ids: ids{id: l.ID}, client: c, method: mcp.MethodListen, rule: mcp.RuleOf(mcp.MethodListen), modern: true}
+		k.kept, k.agreed = []byte(l.Line), l.Agreed
 		k.key, _ = mcp.NormalID([]byte(l.ID))
 		m.open(k)
 	}
