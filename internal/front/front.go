@@ -320,7 +320,7 @@ const closedPause = time.Second
 // told again.
 func (f *front) onRaw() {
 	f.log.Info().Msg("the client does not speak in lines: its server is its own, and never sleeps")
-	f.record.Sleepless, f.clock.lookAt = "the client does not speak in lines", time.Time{}
+	f.record.Sleepless, f.clock.lookAt = f.relay.Unrestorable(), time.Time{}
 	if f.o.Finder != nil {
 		f.goAlone(errors.New("its client does not speak in lines"))
 	}

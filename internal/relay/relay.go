@@ -34,7 +34,7 @@ type Relay struct {
 	happened []Event
 }
 
-// flow says what passes.
+// flow is what the streams have shown, and so what passes.
 type flow struct {
 	mode mode
 	// raw says that the client does not speak in lines, plain that it does; neither before it has said enough.
@@ -337,8 +337,8 @@ func (r *Relay) MaySleep() (ok bool, why string) {
 	if r.server.Waiting()+r.client.Waiting()+r.server.Unfinished()+r.server.Queued() > 0 || r.ClientWaits() {
 		return false, ""
 	}
-	if why = r.mux.Busy(); r.raw {
-		why = "the client does not speak in lines"
+	if why = r.Unrestorable(); why == "" {
+		why = r.mux.Busy()
 	}
 	return why == "", why
 }

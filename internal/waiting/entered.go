@@ -45,6 +45,9 @@ func Found() (Inherited, bool) {
 	return Inherited{blockedBefore, ignoredBefore, filesBefore, mostFilesBefore}, initialStack != 0
 }
 
+// NoteEnd says that the session is to end: the anchor gives the supervisor its time from now on.
+func (p *Page) NoteEnd() { p.noteEnd(&p.supervisorRoom) }
+
 // Queued reads a signal that does not end from the queue of those that stay blocked; 0 for none, or for one that is not to be
 // passed on. It is for a supervisor with a runtime.
 func (p *Page) Queued() (sig unix.Signal, more bool) {

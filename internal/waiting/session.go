@@ -62,18 +62,6 @@ func (p *Page) Path() string {
 // Ignored are those of SIGHUP, SIGINT and SIGQUIT that were ignored when the session began, with bit n-1 for signal n.
 func (p *Page) Ignored() uint64 { return p.ignored }
 
-// NoteEnd says that the session is to end: the anchor gives the supervisor its time from now on.
-func (p *Page) NoteEnd() {
-	if p.asked != 0 {
-		return
-	}
-	var now unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) == nil {
-		p.asked = now.Nano()
-		_ = unix.Kill(int(p.anchor), unix.SIGCHLD)
-	}
-}
-
 // Listening says that signals are heard: the anchor or waiter may pass on what it has held meanwhile.
 func (p *Page) Listening() {
 	p.listening = 1

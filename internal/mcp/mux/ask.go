@@ -104,12 +104,8 @@ func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 		}
 		return nil, unknown
 	}
-	return m.soleClient()
-}
-
-// soleClient is the client that all is for which names none: the only one that the server has ever had. An open call is no
-// certainty, because background work of another one's call asks as well.
-func (m *Mux) soleClient() (c *client, why string) {
+	// It names none, so it is for the only client that the server has ever had. An open call is no certainty: background work of
+	// another one's call asks as well.
 	if c = m.clients[m.sole]; c != nil {
 		return c, ""
 	}
