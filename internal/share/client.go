@@ -19,7 +19,7 @@ type client struct {
 	attached bool
 	hello    hello
 	relay.Peer
-	// stderr is its standard error, and errFD the descriptor of that if it is the one of the hello.
+	// stderr is its standard error, and stderrFD the descriptor of that if it is the one of the hello.
 	stderr   relay.Stream
 	stderrFD int
 	// polled are the descriptors of it that are waited for, -1 where one is not.
