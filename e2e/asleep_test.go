@@ -87,7 +87,7 @@ func TestSleepersEndWithoutARuntime(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if left, _ := filepath.Glob(state + "/mcp-tether/*"); len(left) > 0 {
+	if left, _ := filepath.Glob(state + "/mcp-tether/*.json*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }

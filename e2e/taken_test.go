@@ -438,3 +438,13 @@ func TestTakenIsDocumented(t *testing.T) {
 		t.Errorf("docs/limits.md lacks this table:\n%s", b.String())
 	}
 }
+
+// A session whose processes can open next to nothing goes on: no runtime aborts because it can make no poll set.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("/bin/sh", "-c", `ulimit -n 8; exec "$0" run -- /bin/sh -c 'sleep 0.2; exit 7'`, tether)
+	cmd.Env = append(cmd.Environ(), "XDG_RUNTIME_DIR="+t.TempDir())
+	if o := finish(t, cmd); o.code != 7 || !strings.Contains(o.stderr, "too many open files") || strings.Contains(o.stderr, "runtime") {
+		t.Errorf("%+v", o)
+	}
+}

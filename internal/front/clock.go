@@ -145,7 +145,7 @@ func (f *front) whileEnding(now time.Time) {
 		return
 	}
 	f.clock.closeBy = time.Time{}
-	if f.done = f.back.attached; !f.relay.ClientEnded() {
+	if f.done = f.done || f.back.attached; !f.relay.ClientEnded() {
 		f.ask(unix.SIGTERM)
 	}
 }

@@ -35,6 +35,7 @@ func (d *Directory) Take(id string) (*Lease, error) {
 		return nil, err
 	}
 	if err := d.at.Rename(file(id, nextSuffix), file(id, recordSuffix)); err != nil {
+		_ = d.at.Unlink(file(id, nextSuffix))
 		unix.Close(l.fd)
 		return nil, fmt.Errorf("name record %s/%s: %w", d.Name, id, err)
 	}

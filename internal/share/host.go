@@ -323,7 +323,7 @@ func (h *host) accept() {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
 			continue
 		case err != nil: // What it waits for comes with a client that leaves, and the kernel would report it without a pause.
-			time.Sleep(acceptPause)
+			proc.Sleep(acceptPause) // A timer would make another descriptor.
 			return
 		}
 		if samePeer(fd) != nil {

@@ -52,6 +52,9 @@ func (p *Page) watch() {
 			p.asked = at.now()
 		}
 		if at.fired(onAnchor) && !ended && !killed {
+			if p.done != 0 {
+				exit(p.code)
+			}
 			// It is dead, and cannot be waited for: it is dying, or a tracer holds it.
 			killed, due = true, at.now()+dying
 		}

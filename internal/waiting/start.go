@@ -106,7 +106,7 @@ func (p *Page) AwaitServer() (pid, group int) {
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&p.spawned)), 0, 0, 0, 0, 0)
 	}
 	for atomic.LoadInt64(&p.group) == 0 && atomic.LoadInt64(&p.reaped) == 0 {
-		time.Sleep(50 * time.Microsecond)
+		pauseFor(50 * time.Microsecond)
 	}
 	return int(p.server), int(p.group)
 }
@@ -115,8 +115,14 @@ func (p *Page) AwaitServer() (pid, group int) {
 // call that still makes a leaf or a file.
 func (p *Page) AwaitStarter(limit time.Duration) {
 	for began := time.Now(); p.starter > 0 && unix.Kill(int(p.starter), 0) == nil && time.Since(began) < limit; {
-		time.Sleep(time.Millisecond)
+		pauseFor(time.Millisecond)
 	}
+}
+
+// pauseFor is for a process that may open nothing: time.Sleep would have the runtime make a poll set, without which it aborts.
+func pauseFor(d time.Duration) {
+	left := unix.NsecToTimespec(d.Nanoseconds())
+	_ = unix.Nanosleep(&left, nil)
 }
 
 // KeepOnly has all descriptors in a list closed that the supervisor, or waiter, does not need. The caller must exit then. What it was
