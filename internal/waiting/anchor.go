@@ -19,35 +19,11 @@ func (p *Page) watch() {
 	at.poll(onSignal, p.signalFD, unix.POLLIN)
 	at.poll(onParent, p.parentFD, unix.POLLIN)
 	at.poll(onAnchor, call(unix.SYS_PIDFD_OPEN, uintptr(p.supervisor), 0, 0, 0, 0, 0), unix.POLLIN)
-	due, killed, ended, held := int64(0), false, false, uintptr(0)
+	due, killed, ended := int64(0), false, false
+	p.undelivered = 0
 	for !ended {
 		at.wait(p.nextLook(at, due))
-		for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
-			switch {
-			case sig == uintptr(unix.SIGCHLD):
-				ended = p.collect(at) || ended
-			case p.hasFront != 0 && p.listening == 0 && !ends(sig): // It would kill a front that does not hear it yet.
-			case p.passes(at):
-				if ends(sig) && p.listening == 0 {
-					held = sig
-				}
-				if !ends(sig) || p.jumping == 0 || p.listening != 0 {
-					tell(p.supervisor, sig)
-				}
-			}
-			if ends(sig) {
-				p.unheard = int64(sig)
-			}
-			if ends(sig) && p.asked == 0 {
-				p.asked = at.now()
-			}
-		}
-		if held != 0 && p.listening != 0 {
-			if p.heard == 0 {
-				tell(p.supervisor, held)
-			}
-			held = 0
-		}
+		ended = p.passSignals(at)
 		if (at.fired(onParent) || p.parentGone()) && p.asked == 0 {
 			p.asked = at.now()
 		}
@@ -72,6 +48,40 @@ func (p *Page) watch() {
 		killed, due = true, at.now()+dying
 		tell(p.supervisor, uintptr(unix.SIGKILL))
 	}
+}
+
+// passSignals passes on what has arrived, and waits for the children that have ended. It reports whether the supervisor has.
+//
+//go:nosplit
+//go:norace
+func (p *Page) passSignals(at *room) (ended bool) {
+	for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
+		switch {
+		case sig == uintptr(unix.SIGCHLD):
+			ended = p.collect(at) || ended
+		case p.hasFront != 0 && p.listening == 0 && !ends(sig): // It would kill a front that does not hear it yet.
+		case p.passes(at):
+			if ends(sig) && p.listening == 0 {
+				p.undelivered = sig
+			}
+			if !ends(sig) || p.jumping == 0 || p.listening != 0 {
+				tell(p.supervisor, sig)
+			}
+		}
+		if ends(sig) {
+			p.unheard = int64(sig)
+		}
+		if ends(sig) && p.asked == 0 {
+			p.asked = at.now()
+		}
+	}
+	if p.undelivered != 0 && p.listening != 0 {
+		if p.heard == 0 {
+			tell(p.supervisor, p.undelivered)
+		}
+		p.undelivered = 0
+	}
+	return ended
 }
 
 // forkRecovery starts the process that ends the session in place of a dead supervisor. The anchor itself starts no runtime: a

@@ -49,6 +49,8 @@ type ending struct {
 	// jumping says that the supervisor is about to start its runtime, and listening that this hears signals. heard is the signal
 	// that ends which it has taken before, unheard the last such signal that a front was told of.
 	jumping, listening, heard, unheard int64
+	// undelivered is a signal that ends which the anchor holds back until the supervisor's runtime hears signals.
+	undelivered uintptr
 	// done says that the session is over, and code is what to exit with.
 	done, code int64
 }
