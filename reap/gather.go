@@ -85,8 +85,9 @@ func (h *machine) ask(r *proc.Reader) {
 	h.Memory = func(pid int) uint64 { memory, _, _ := r.Usage(pid); return memory }
 	h.Stdin = evidence.StdinOf
 	h.Reached = evidence.Reached
+	var sockets evidence.Sockets // read once
 	h.User = func(pid int, inside []int) int {
-		users, _ := evidence.Users([]int{pid}, inside)
+		users, _ := sockets.Users([]int{pid}, inside)
 		return users[pid]
 	}
 	var readers map[string][]int // of all pipes and sockets, which are read once

@@ -67,13 +67,10 @@ func newIndex(h *machine, nothing bool) *index {
 	}
 	for i := range h.Procs {
 		p := &h.Procs[i]
-		if teardown.HoldsOlder(p.Comm, p.Args, began[p.Mark]) {
-			x.keepTree(p, x.kept)
-		}
 		if x.keepsNothing(p.Mark) {
 			continue
 		}
-		if p.Keep || teardown.KeptBy(patterns[p.Mark], p.Comm, p.Args) {
+		if p.Keep || teardown.KeptBy(patterns[p.Mark], p.Comm, p.Args) || teardown.HoldsOlder(p.Comm, p.Args, began[p.Mark]) {
 			x.keepTree(p, x.kept)
 		}
 		x.keeping[p.Mark] = x.keeping[p.Mark] || p.Keeps

@@ -70,11 +70,17 @@ func (x *index) inside(p *process, id string) []int {
 	if l := x.leafOf(id); l != nil {
 		pids = append(pids, l.PIDs...)
 	}
+	var above []proc.ID
 	if s := x.stored(id); s != nil {
-		pids = append(pids, s.Gateway.PID, s.Parent.PID)
+		above = append(above, s.Gateway, s.Parent)
 	}
 	if g, err := proc.ParseGlobalID(p.Gateway); err == nil {
-		pids = append(pids, g.PID)
+		above = append(above, g.ID)
+	}
+	for _, a := range above {
+		if up := x.byPID[a.PID]; up != nil && up.ID == a { // else another process has its number by now
+			pids = append(pids, a.PID)
+		}
 	}
 	return pids
 }

@@ -57,6 +57,14 @@ func TestFindPeoples(t *testing.T) {
 		"in use by the gateway": {
 			given: func(h *machine) { h.usedBy(map[int]int{11: 30}); h.dead(10).Gateway = h.proc(30).ID; mark(h, 11) }, ended: []int{10, 11, 12},
 		},
+		"in use by another process with the gateway's number": {
+			given: func(h *machine) {
+				inUse(h)
+				h.dead(10).Gateway = proc.ID{PID: 20, Start: 2}
+				mark(h, 11)
+			},
+			ended: []int{10}, listed: why, stays: true,
+		},
 		"in use by what it has started": {
 			given: func(h *machine) { h.usedBy(map[int]int{11: 12}); h.dead(10); mark(h, 11) }, ended: []int{10, 11, 12},
 		},

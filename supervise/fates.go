@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mcp-tether/internal/display"
@@ -14,6 +15,9 @@ import (
 
 // maxFates bounds how many processes of each kind are named.
 const maxFates = 20
+
+// maxKept bounds how many kept ones are named in the record. Some of them nothing else will find, so it is as many as fit.
+const maxKept = 40
 
 // look looks for the members. Of those that are about to be killed it reads the command lines, as far as they are to be named.
 func (t *tree) look() (end, kept []proc.Stat, err error) {
@@ -46,7 +50,7 @@ func (t *tree) fates(r *remains) (all []session.Fate) {
 			all = append(all, f)
 		}
 	}
-	all = append(all, r.belongings...)
+	all = append(all, r.belongings[:min(len(r.belongings), maxFates)]...)
 	for _, v := range r.survivors[:min(len(r.survivors), maxFates)] {
 		f, known := t.commands[v.PID]
 		if !known {
@@ -58,17 +62,21 @@ func (t *tree) fates(r *remains) (all []session.Fate) {
 	return all
 }
 
-// belongings are the kept processes that no other kept one has started. people says that one is kept because it belongs to people, and
-// not because the server or the user has said so.
+// belongings are the kept processes that no other kept one has started. Those come first that belong to people, and were not kept
+// because the server or the user has said so: people says that there are such.
 func (t *tree) belongings(kept []proc.Stat) (all []session.Fate, people bool) {
-	for _, p := range teardown.Tops(kept) {
-		why := t.members.Reason(p)
-		people = people || teardown.IsPeoples(why)
-		if len(all) < maxFates {
-			all = append(all, session.FateOf(p, t.members.Args(p), session.Kept+why))
+	isPeoples := func(p proc.Stat) int {
+		if teardown.IsPeoples(t.members.Reason(p)) {
+			return 0
 		}
+		return 1
 	}
-	return all, people
+	tops := teardown.Tops(kept)
+	slices.SortStableFunc(tops, func(a, b proc.Stat) int { return isPeoples(a) - isPeoples(b) })
+	for _, p := range tops[:min(len(tops), maxKept)] {
+		all = append(all, session.FateOf(p, t.members.Args(p), session.Kept+t.members.Reason(p)))
+	}
+	return all, len(tops) > 0 && isPeoples(tops[0]) == 0
 }
 
 // wordsOfKept say in a few words what was kept; "" for nothing.

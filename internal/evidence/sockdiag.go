@@ -11,7 +11,9 @@ import (
 // From linux/sock_diag.h and linux/unix_diag.h (sock_diag(7)).
 const (
 	sockDiagByFamily = 20
-	udiagShow        = 0x1 | 0x4 | 0x8 // name, peer, and what is not accepted yet
+	udiagShowName    = 0x1
+	udiagShowPeer    = 0x4
+	udiagShowIcons   = 0x8
 	unixDiagName     = 0
 	unixDiagPeer     = 2
 	unixDiagIcons    = 3
@@ -19,8 +21,6 @@ const (
 	rcvShutdown      = 1
 	anyState         = 0xffffffff
 	anyCookie        = 0xffffffff
-	stateConnected   = 1 // include/net/tcp_states.h
-	stateListens     = 10
 )
 
 // errNoPeer says that the answer named no peer.
@@ -49,41 +49,39 @@ func FindsPeers() error {
 	return nil
 }
 
-// unixSocket is what the kernel says about a unix socket.
-type unixSocket struct {
-	state byte
-	name  string
-	// peer is the inode of the other end. It is 0 if that is closed, or not named.
-	peer  uint64
-	named bool
-	// waiting are the other ends of connections that are not accepted yet.
-	waiting []uint64
-}
-
 // unixPeer asks for the inode of the other end of a connected unix socket: 0 when that end is closed.
 func unixPeer(ino uint64) (uint64, error) {
-	s, err := unixSocketOf(ino)
+	b, err := unixDiag(uint32(ino), udiagShowPeer)
+	if err != nil {
+		return 0, err
+	}
+	s, err := parseUnixSocket(b, uint32(ino))
 	if err == nil && !s.named {
 		err = fmt.Errorf("socket %d: %w", ino, errNoPeer)
 	}
 	return s.peer, err
 }
 
-func unixSocketOf(ino uint64) (unixSocket, error) {
-	b, err := unixDiag(uint32(ino))
+// unixDiag asks the kernel about a unix socket. show says what of it.
+func unixDiag(ino, show uint32) ([]byte, error) {
+	fd, err := askDiag(0, anyState, ino, show)
 	if err != nil {
-		return unixSocket{}, err
-	}
-	return parseUnixSocket(b, uint32(ino))
-}
-
-// unixDiag asks the kernel about a unix socket.
-func unixDiag(ino uint32) ([]byte, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
-	if err != nil {
-		return nil, fmt.Errorf("open a sock_diag socket: %w", err)
+		return nil, err
 	}
 	defer unix.Close(fd)
+	buf := make([]byte, 8192)
+	n, _, err := unix.Recvfrom(fd, buf, 0)
+	if err != nil {
+		return nil, fmt.Errorf("ask sock_diag for socket %d: %w", ino, err)
+	}
+	return buf[:n], nil
+}
+
+// askDiag sends a question about unix sockets. The answer can be read from fd.
+func askDiag(flags uint16, states, ino, show uint32) (fd int, err error) {
+	if fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG); err != nil {
+		return -1, fmt.Errorf("open a sock_diag socket: %w", err)
+	}
 	// The kernel answers at once; the limit is against surprises.
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
 
@@ -93,19 +91,16 @@ func unixDiag(ino uint32) ([]byte, error) {
 	msg := make([]byte, unix.SizeofNlMsghdr, size)
 	ne.PutUint32(msg[0:], size)
 	ne.PutUint16(msg[4:], sockDiagByFamily)
-	ne.PutUint16(msg[6:], unix.NLM_F_REQUEST)
+	ne.PutUint16(msg[6:], unix.NLM_F_REQUEST|flags)
 	msg = append(msg, unix.AF_UNIX, 0, 0, 0)
-	for _, field := range []uint32{anyState, ino, udiagShow, anyCookie, anyCookie} {
+	for _, field := range []uint32{states, ino, show, anyCookie, anyCookie} {
 		msg = ne.AppendUint32(msg, field)
 	}
-	buf, n := make([]byte, 8192), 0
-	if err = unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err == nil {
-		n, _, err = unix.Recvfrom(fd, buf, 0)
+	if err = unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("ask sock_diag: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("ask sock_diag for socket %d: %w", ino, err)
-	}
-	return buf[:n], nil
+	return fd, nil
 }
 
 // sizeofUnixDiagMsg is the fixed part of the answer: family, type, state, pad, inode, cookie.

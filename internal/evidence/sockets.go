@@ -38,6 +38,7 @@ func openSockets(pid int, sockets, family map[string]bool) (open map[string]stri
 	if err := inetSockets(proc.Path(pid, "net/"), sockets, family, open); err != nil {
 		return nil, err
 	}
+	var table map[uint64]unixSocket // read once, and only if there is something to look for
 	// A name in this table may have line ends, and so any process may write lines of its own. They only ever spare a process.
 	err = eachLine(proc.Path(pid, "net/unix"), func(field []string) {
 		if len(field) < 7 || !sockets[field[6]] {
@@ -50,8 +51,13 @@ func openSockets(pid int, sockets, family map[string]bool) (open map[string]stri
 			if len(field) > 7 {
 				open[ino] = datagrams + "(unix)"
 			}
-		case field[5] == unixConnected && open[ino] == "" && !endsWithin(ino, family):
-			open[ino] = connected + "(unix)"
+		case field[5] == unixConnected && open[ino] == "":
+			if table == nil {
+				table, _ = unixSockets()
+			}
+			if !endsWithin(table, ino, family) {
+				open[ino] = connected + "(unix)"
+			}
 		}
 	})
 	return open, err
@@ -100,10 +106,10 @@ func unmapped(address string) string {
 }
 
 // endsWithin reports whether the other end of a unix socket is in a family, or closed.
-func endsWithin(ino string, family map[string]bool) bool {
+func endsWithin(table map[uint64]unixSocket, ino string, family map[string]bool) bool {
 	number, _ := strconv.ParseUint(ino, 10, 32)
-	peer, err := unixPeer(number)
-	return err == nil && (peer == 0 || family[strconv.FormatUint(peer, 10)])
+	s := table[number]
+	return s.named && (s.peer == 0 || family[strconv.FormatUint(s.peer, 10)])
 }
 
 // eachLine visits the lines of a table, split into words. A table that does not exist counts as empty.

@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"errors"
-	"maps"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -10,169 +9,158 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// Users finds out which of the listeners listen, on a unix socket or on TCP, and are in use: a process outside is connected. It gives
-// that process for each. inside are all processes of the same session. What these have with each other does not count, nor does another
-// user's process. One whose descriptors cannot be read is not found, nor is one in another network namespace.
-//
-// The kernel itself says which socket is whose. No process has a word in that.
-func Users(listeners, inside []int) (map[int]int, error) {
-	u := usage{holders: map[uint64][]int{}, names: map[string][]int{}, family: map[uint64]bool{}, tcp: map[uint64]bool{}, far: map[uint64][]int{}}
-	for _, pid := range listeners {
-		if same, err := sameNetwork(pid); err == nil && same {
-			eachSocket(pid, func(ino uint64) { u.holders[ino] = append(u.holders[ino], pid) })
-		}
-	}
-	if len(u.holders) == 0 {
-		return nil, nil
-	}
-	if err := u.findListening(); err != nil || len(u.names)+len(u.ports) == 0 {
-		return nil, err
-	}
-	for _, pid := range inside {
-		eachSocket(pid, func(ino uint64) { u.family[ino] = true })
-	}
-	u.findConnected()
-	maps.DeleteFunc(u.far, func(ino uint64, _ []int) bool { return ino == 0 || u.family[ino] })
-	return u.search(inside)
-}
-
-// usage is one look at who uses what.
-type usage struct {
-	// holders are the listeners that have a socket, by its inode.
+// Sockets are those of the machine, as far as they can be read, with the processes that have them. They are read when a question
+// needs them, and once: the zero value is ready. The kernel itself says which socket is whose. No process has a word in that.
+type Sockets struct {
+	// unix are the unix sockets, and accepted those of them that came from one that listens, by its name.
+	unix     map[uint64]unixSocket
+	accepted map[string][]uint64
+	// listening are the addresses of the TCP sockets that listen. connections are those of TCP, by local port, and ends the sockets
+	// at their ends.
+	listening   map[uint64]string
+	connections map[string][]connection
+	ends        map[string]uint64
+	err         error
+	// holders are the processes that have a socket.
 	holders map[uint64][]int
-	// names and ports are what is listened to, with those that listen.
-	names map[string][]int
-	ports []listening
-	// family are the sockets of the session.
-	family map[uint64]bool
-	// tcp are the sockets in the table of TCP, and connections the lines of those that are connected.
-	tcp         map[uint64]bool
-	connections []connection
-	// far are the other ends of connections to what is listened to, with those that listen.
-	far map[uint64][]int
 }
 
-// listening is a line of a socket that listens.
-type listening struct {
-	local string
-	by    []int
-}
-
-// connection is a line of one that is connected.
+// connection is one end of a connection of TCP. One that is not accepted yet has no inode at this end.
 type connection struct {
 	ino           uint64
 	local, remote string
 }
 
-// findListening finds the sockets that listen.
-func (u *usage) findListening() error {
+// Users finds out which of the listeners listen, on a unix socket or on TCP, and are in use: a process outside is connected. It gives
+// that process for each. inside are all processes of the same session. What these have with each other does not count, nor does
+// another user's process. One whose descriptors cannot be read is not found, nor is one in another network namespace. With
+// an error there may be more users.
+func (s *Sockets) Users(listeners, inside []int) (map[int]int, error) {
+	users, known, in := map[int]int{}, map[uint64]int{}, map[int]bool{}
+	for _, pid := range inside {
+		in[pid] = true
+	}
+	for _, pid := range listeners {
+		if same, err := sameNetwork(pid); err != nil || !same {
+			continue
+		}
+		eachSocket(pid, func(ino uint64) {
+			if !s.listens(ino) {
+				return
+			}
+			by, asked := known[ino]
+			if !asked { // Others may have it too.
+				by = s.user(ino, in)
+				known[ino] = by
+			}
+			if by > 0 {
+				users[pid] = by
+			}
+		})
+	}
+	return users, s.err
+}
+
+// listens reports whether others can connect to a socket.
+func (s *Sockets) listens(ino uint64) bool {
+	if s.unix == nil {
+		s.readUnix()
+		s.err = errors.Join(s.err, s.readTCP())
+	}
+	u := s.unix[ino]
+	return s.listening[ino] != "" || u.state == stateListens && u.name != ""
+}
+
+func (s *Sockets) readUnix() {
+	s.unix, s.err = unixSockets()
+	if s.accepted = map[string][]uint64{}; s.unix == nil {
+		s.unix = map[uint64]unixSocket{}
+	}
+	for ino, u := range s.unix {
+		if u.state == stateConnected && u.name != "" { // One that was accepted has the name of the one that listens.
+			s.accepted[u.name] = append(s.accepted[u.name], ino)
+		}
+	}
+}
+
+func (s *Sockets) readTCP() error {
+	s.listening, s.connections, s.ends = map[uint64]string{}, map[string][]connection{}, map[string]uint64{}
 	for _, table := range []string{"tcp", "tcp6"} {
 		err := eachLine(proc.Path(unix.Getpid(), "net/"+table), func(field []string) {
 			if len(field) < 10 {
 				return
 			}
 			ino, ok := inode(socketPrefix+field[9]+"]", socketPrefix)
-			if u.tcp[ino] = true; !ok {
+			if !ok {
 				return
 			}
-			switch by := u.holders[ino]; {
-			case field[3] == inetConnected:
-				u.connections = append(u.connections, connection{ino, unmapped(field[1]), unmapped(field[2])})
-			case field[3] == tcpListens && len(by) > 0:
-				u.ports = append(u.ports, listening{unmapped(field[1]), by})
+			switch local, remote := unmapped(field[1]), unmapped(field[2]); field[3] {
+			case inetConnected:
+				_, port, _ := strings.Cut(local, ":")
+				s.connections[port] = append(s.connections[port], connection{ino, local, remote})
+				s.ends[local+" "+remote] = ino
+			case tcpListens:
+				s.listening[ino] = local
 			}
 		})
 		if err != nil {
 			return err
 		}
 	}
-	for ino, by := range u.holders {
-		if u.tcp[ino] {
-			continue
-		}
-		s, err := unixSocketOf(ino)
-		if err == nil && s.state == stateListens && s.name != "" {
-			u.names[s.name] = append(u.names[s.name], by...)
-			for _, far := range s.waiting {
-				u.far[far] = append(u.far[far], by...)
-			}
-		}
-		if err != nil && !errors.Is(err, unix.ENOENT) { // no unix socket, or closed
-			return err
-		}
-	}
 	return nil
 }
 
-// findConnected finds the other ends of connections that were made to what is listened to. A connection that is not accepted yet has
-// no inode at this end.
-func (u *usage) findConnected() {
-	at := map[string]uint64{}
-	for _, c := range u.connections {
-		at[c.local+" "+c.remote] = c.ino
+// user is a process of this user outside that is connected to a socket that listens; 0 for none.
+func (s *Sockets) user(ino uint64, in map[int]bool) int {
+	s.readHolders()
+	var far []uint64
+	u := s.unix[ino]
+	far = append(far, u.waiting...)
+	for _, near := range s.accepted[u.name] {
+		if s.within(near, in) {
+			far = append(far, s.unix[near].peer)
+		}
 	}
-	for _, c := range u.connections {
-		if c.ino != 0 && !u.family[c.ino] {
+	address, port, _ := strings.Cut(s.listening[ino], ":")
+	for _, c := range s.connections[port] {
+		to, _, _ := strings.Cut(c.local, ":")
+		if (address == to || strings.Trim(address, "0") == "") && (c.ino == 0 || s.within(c.ino, in)) {
+			far = append(far, s.ends[c.remote+" "+c.local])
+		}
+	}
+	for _, end := range far {
+		if end == 0 || s.within(end, in) {
 			continue
 		}
-		for _, l := range u.ports {
-			if l.takes(c.local) {
-				u.note(at[c.remote+" "+c.local], l.by)
+		for _, pid := range s.holders[end] {
+			if uid, err := proc.UID(pid); err == nil && uid == unix.Getuid() {
+				return pid
 			}
 		}
 	}
-	if len(u.names) == 0 {
+	return 0
+}
+
+func (s *Sockets) readHolders() {
+	if s.holders != nil {
 		return
 	}
-	for ino := range u.family {
-		if u.tcp[ino] {
-			continue
-		}
-		// One that was accepted has the name of the one that listens.
-		if s, err := unixSocketOf(ino); err == nil && s.state == stateConnected && s.name != "" {
-			u.note(s.peer, u.names[s.name])
-		}
-	}
-}
-
-// takes reports whether a connection to this local address is one to a socket that listens.
-func (l listening) takes(local string) bool {
-	address, port, _ := strings.Cut(l.local, ":")
-	to, at, _ := strings.Cut(local, ":")
-	return port == at && (address == to || strings.Trim(address, "0") == "")
-}
-
-// note notes the other end of a connection.
-func (u *usage) note(far uint64, by []int) {
-	if len(by) > 0 {
-		u.far[far] = append(u.far[far], by...)
-	}
-}
-
-// search finds the user's processes outside that have these other ends.
-func (u *usage) search(inside []int) (map[int]int, error) {
-	if len(u.far) == 0 {
-		return nil, nil
-	}
+	s.holders = map[uint64][]int{}
 	all, err := proc.PIDs()
-	if err != nil {
-		return nil, err
-	}
-	skip, users := map[int]bool{}, map[int]int{}
-	for _, pid := range inside {
-		skip[pid] = true
-	}
+	s.err = errors.Join(s.err, err)
 	for _, pid := range all {
-		if uid, err := proc.UID(pid); skip[pid] || err != nil || uid != unix.Getuid() {
-			continue
-		}
-		eachSocket(pid, func(ino uint64) {
-			for _, by := range u.far[ino] {
-				users[by] = pid
-			}
-		})
+		eachSocket(pid, func(ino uint64) { s.holders[ino] = append(s.holders[ino], pid) })
 	}
-	return users, nil
+}
+
+// within reports whether a process of the session has a socket.
+func (s *Sockets) within(ino uint64, in map[int]bool) bool {
+	for _, pid := range s.holders[ino] {
+		if in[pid] {
+			return true
+		}
+	}
+	return false
 }
 
 // eachSocket visits the sockets of a process, as far as they can be read.

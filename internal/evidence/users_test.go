@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"net"
@@ -76,7 +77,8 @@ func TestUsers(t *testing.T) {
 			listeners := []int{serves.PID}
 			users := func(inside []int) map[int]int {
 				t.Helper()
-				users, err := Users(listeners, inside)
+				var s Sockets
+				users, err := s.Users(listeners, inside)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,7 +92,7 @@ func TestUsers(t *testing.T) {
 			if found := users(slices.Concat(listeners, []int{uses.PID})); len(found) > 0 {
 				t.Errorf("a connection of its own session: %v", found)
 			}
-			if found, err := Users([]int{uses.PID}, []int{uses.PID}); err != nil || len(found) > 0 {
+			if found, err := new(Sockets).Users([]int{uses.PID}, []int{uses.PID}); err != nil || len(found) > 0 {
 				t.Errorf("what only asks others is used: %v, %v", found, err)
 			}
 			uses.Stdin.Close()
@@ -126,7 +128,7 @@ func TestUsersForgedName(t *testing.T) {
 	if err := unix.Bind(forger, &unix.SockaddrUnix{Name: fmt.Sprintf("@%d\n0: 0 0 0 1 %s %d %s\n", os.Getpid(), unixConnected, st.Ino, socket[:20])}); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := Users([]int{os.Getpid()}, []int{os.Getpid()}); err != nil || len(found) > 0 {
+	if found, err := new(Sockets).Users([]int{os.Getpid()}, []int{os.Getpid()}); err != nil || len(found) > 0 {
 		t.Errorf("%v, %v", found, err)
 	}
 }
@@ -158,4 +160,55 @@ func parsed(t *testing.T, b []byte) unixSocket {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// A daemon that takes no more connections, with thousands that wait, hides no user: of such a socket alone the kernel does not tell.
+func TestUsersOfOneWithManyWaiting(t *testing.T) {
+	needPeers(t)
+	const many = 2_100
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil || files.Cur < many+100 {
+		t.Skipf("needs %d descriptors, may have %d, %v", many+100, files.Cur, err)
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	serves := testkit.Start(t, "serves", 1, nil, "USERS_NETWORK=unix", "USERS_ADDRESS="+socket, "USERS_ACCEPTS=")
+	serves.Line()
+	for n := range many {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: socket}); err != nil {
+			t.Skipf("only %d may wait (net.core.somaxconn): %v", n, err)
+		}
+	}
+	users, err := new(Sockets).Users([]int{serves.PID}, []int{serves.PID})
+	if err != nil || users[serves.PID] != os.Getpid() {
+		t.Errorf("%v, %v", users, err)
+	}
+}
+
+// The kernel's answer about all sockets comes in parts, and counts as far as it can be read.
+func TestAddUnixSockets(t *testing.T) {
+	one := answer(attribute(unixDiagPeer, number32(99)...))
+	done := answer()
+	binary.NativeEndian.PutUint16(done[4:], unix.NLMSG_DONE)
+	refused := answer()
+	binary.NativeEndian.PutUint16(refused[4:], unix.NLMSG_ERROR)
+	for name, c := range map[string]struct {
+		part  []byte
+		found int
+		over  bool
+		fails bool
+	}{
+		"a part": {one, 1, false, false}, "the last part": {slices.Concat(one, done), 1, true, false}, "nothing": {nil, 0, false, false},
+		"cut short": {slices.Concat(one, one[:len(one)-1]), 1, true, false}, "a refusal": {refused, 0, true, true},
+	} {
+		all := map[uint64]unixSocket{}
+		over, err := addUnixSockets(all, c.part)
+		if over != c.over || (err != nil) != c.fails || len(all) != c.found || c.found > 0 && all[7].peer != 99 {
+			t.Errorf("%s: %v, over %t, %v", name, all, over, err)
+		}
+	}
 }

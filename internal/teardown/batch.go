@@ -133,7 +133,7 @@ func (b *Batch) judge(all []proc.Stat) (end, kept []proc.Stat, err error) {
 		reached[i] = t.Below(gr.roots(t, born), except)
 		for _, s := range reached[i] {
 			// The answer yes is final.
-			if !s.Dead() && !b.kept[s.ID] && (!gr.KeepNothing && b.keeps(s, gr.Keep) || b.holdsOlder(s, gr.Began)) {
+			if !s.Dead() && !b.kept[s.ID] && !gr.KeepNothing && (b.keeps(s, gr.Keep) || b.holdsOlder(s, gr.Began)) {
 				b.kept[s.ID] = true
 			}
 		}

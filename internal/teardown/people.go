@@ -54,12 +54,12 @@ func (m *Membership) Used() bool { return len(m.used) > 0 }
 // purpose says what is to be done with a process of the session, and why it is kept. Its parent was judged before.
 func (m *Membership) purpose(p proc.Stat, was, above role) (is role, why string) {
 	switch {
-	case (was == spared || above == spared) && (!m.KeepNothing || m.above(p) == olderReason): // also if it rewrites its environment later
-		return spared, m.above(p)
-	case m.holdsOlder(p, m.Began): // It is not the session's, and asks for nothing.
-		return spared, olderReason
 	case m.KeepNothing:
 		return member, ""
+	case was == spared || above == spared: // also if it rewrites its environment later
+		return spared, m.above(p)
+	case m.holdsOlder(p, m.Began): // It is not the session's.
+		return spared, olderReason
 	case m.matches(p, m.Keep):
 		return spared, "--keep"
 	case m.hasEnv(p, KeepMark) && m.isOwn(p):
@@ -166,7 +166,8 @@ func (m *Membership) ask(found, listeners []proc.Stat) {
 	for i, p := range listeners {
 		pids[i] = p.PID
 	}
-	users, err := evidence.Users(pids, inside)
+	var sockets evidence.Sockets
+	users, err := sockets.Users(pids, inside)
 	m.note(err)
 	for _, p := range listeners {
 		if by := users[p.PID]; by > 0 {
