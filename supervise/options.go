@@ -9,6 +9,7 @@ import (
 	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine/keeper"
 	"mcp-tether/internal/teardown"
+	"mcp-tether/internal/waiting"
 )
 
 // Cgroup says what to do about the session's cgroup.
@@ -103,9 +104,9 @@ func (o *Options) LongestEnd() time.Duration {
 
 // Exit codes of our own, as env(1) and timeout(1) have them.
 const (
-	ExitFailure       = 125 // mcp-tether itself failed, or was called wrongly
-	ExitNotExecutable = 126 // the command was found but cannot be executed
-	ExitNotFound      = 127 // the command was not found
+	ExitFailure       = waiting.ExitFailure // mcp-tether itself failed, or was called wrongly
+	ExitNotExecutable = 126                 // the command was found but cannot be executed
+	ExitNotFound      = 127                 // the command was not found
 )
 
 // grace are the limits of a teardown.

@@ -126,7 +126,7 @@ func (s *Session) onTime(now time.Time) {
 func (s *Session) request(ev teardown.Event, why session.Cause) {
 	s.cause = s.cause.Unless(why, s.tree.mayGoOn())
 	if s.hand.page != nil {
-		s.hand.page.Begun()
+		s.hand.page.NoteEnd()
 	}
 	s.tree.step(ev)
 }

@@ -140,7 +140,7 @@ func (s *settings) read(c *cli.Context) error {
 	s.front = front.Options{
 		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
 		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: wakeTimeout,
-		OnCrash: front.OnCrash(c.String("on-crash")), Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
+		RestartOnCrash: c.String("on-crash") == argv.Restart, Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
 		Guard: guard, KeepStderr: keeps, History: o.History, RestartOn: restartOn,
 	}
 	s.share = share.Options{

@@ -3,6 +3,7 @@ package front
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -10,36 +11,46 @@ import (
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/waiting"
 )
 
 // backend is the session behind the front, which is our child.
 type backend struct {
 	// pid is that of its anchor, 0 while there is none; code is the exit code of the last one.
 	pid, code int
-	// attached says that it is a host instead of a child, and seated that it has a place for us.
-	attached, seated bool
-	// word is what has become of a host, for the calls that it leaves open.
-	word string
+	// attached says that it is a host instead of a child, and hasPlace that this has taken us.
+	attached, hasPlace bool
+	// hostFate is what has become of a host, for the calls that it leaves open.
+	hostFate string
 	// began is when it was started.
 	began time.Time
 	// asked says that it was sent a signal to end.
 	asked bool
-	// pressAt is when the next step is due against a backend that should have ended; zero while it may go on.
-	pressAt time.Time
+	// escalateAt is when the next step is due against a backend that should have ended; zero while it may go on.
+	escalateAt time.Time
 	// stage says which step that is.
-	stage pressure
+	stage escalation
 	// seen is what the looks at its tree have shown.
 	seen seen
 }
 
-// pressure is what was done to a backend that should have ended.
-type pressure uint8
+// behind is what stands behind the front.
+type behind struct {
+	back  backend
+	phase phase
+	fall  fall
+	// unended says that the last backend's anchor was killed: what is left of it ends by itself.
+	unended bool
+}
+
+// escalation is what was done to a backend that should have ended.
+type escalation uint8
 
 const (
-	letEnd pressure = iota // its standard input was closed, or it was sent a signal
+	letEnd escalation = iota // its standard input was closed, or it was sent a signal
 	reminded
 	killed
-	pressures = 1 + iota // how many
+	escalations = 1 + iota // how many
 )
 
 func (b *backend) there() bool { return b.pid > 0 || b.attached }
@@ -96,7 +107,7 @@ func (f *front) onChild() {
 		}
 		return
 	}
-	code := exitFailure
+	code := waiting.ExitFailure
 	if ws, err := proc.Wait(b.pid); err == nil {
 		code, f.unended = proc.ExitCode(ws), ws.Signaled()
 	}
@@ -105,7 +116,7 @@ func (f *front) onChild() {
 
 // onBackendEnd: the backend has ended, and with it all that its server had started.
 func (f *front) onBackendEnd(code int) {
-	f.back.pid, f.back.code, f.back.pressAt = 0, code, time.Time{}
+	f.back.pid, f.back.code, f.back.escalateAt = 0, code, time.Time{}
 	f.lookAtOwners()
 	if f.watch.hungUp() {
 		f.onClientClosed()
@@ -153,14 +164,14 @@ func (f *front) ask(sig unix.Signal) {
 }
 
 func (f *front) expectEnd() {
-	if f.back.pressAt.IsZero() {
-		f.back.pressAt = time.Now().Add(f.o.EndLimit)
+	if f.back.escalateAt.IsZero() {
+		f.back.escalateAt = time.Now().Add(f.o.EndLimit)
 	}
 }
 
-// press takes the next step against a backend that should have ended. Its anchor ends a supervisor that hangs once it is
+// escalate takes the next step against a backend that should have ended. Its anchor ends a supervisor that hangs once it is
 // asked to end. If the anchor is killed, its supervisor ends the session.
-func (f *front) press() {
+func (f *front) escalate() {
 	b := &f.back
 	if b.attached {
 		f.done = true
@@ -172,9 +183,23 @@ func (f *front) press() {
 	case killed:
 		_ = proc.SignalChild(b.pid, unix.SIGKILL)
 	default:
-		b.pressAt = time.Time{}
+		b.escalateAt = time.Time{}
 		return
 	}
 	f.log.Warn().Int("pid", b.pid).Msg("the server's session has not ended in time")
-	b.pressAt = time.Now().Add(f.o.EndLimit)
+	b.escalateAt = time.Now().Add(f.o.EndLimit)
+}
+
+// forget closes the pipes of a backend that has ended. What its server has written is passed on, and what it has not answered gets an
+// error that says why.
+func (f *front) forget(why string) {
+	f.clock.lostAt = time.Time{}
+	f.relay.Disconnect(why)
+	f.back = backend{}
+	if f.o.Finder != nil && f.lease == nil {
+		f.openRecord()
+	} else {
+		f.writeRecord()
+	}
+	debug.FreeOSMemory()
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/share"
 )
 
 // changes tells of files that change (--restart-on). A file is watched by way of its directory: editors and compilers put another
@@ -99,10 +101,10 @@ func (c *changes) counts(events []byte) bool {
 
 // onChanges has the server replaced once its files have settled.
 func (f *front) onChanges(now time.Time) {
-	if f.changes.settleAt.IsZero() || now.Before(f.changes.settleAt) {
+	if f.restart.changes.settleAt.IsZero() || now.Before(f.restart.changes.settleAt) {
 		return
 	}
-	f.changes.settleAt = time.Time{}
+	f.restart.changes.settleAt = time.Time{}
 	f.log.Info().Msg("a file has changed: the server is to be started again (--restart-on)")
-	f.wantRestart(restartGrace)
+	f.wantRestart(share.RestartGrace)
 }

@@ -36,7 +36,7 @@ type clock struct {
 // due is when there is something to do without any input; zero when never.
 func (f *front) due() time.Time {
 	c := &f.clock
-	due := proc.Earliest(f.relay.ShrinkAt(), f.back.pressAt, c.attachAt, c.lostAt, f.changes.settleAt)
+	due := proc.Earliest(f.relay.ShrinkAt(), f.back.escalateAt, c.attachAt, c.lostAt, f.restart.changes.settleAt)
 	switch f.phase {
 	case awake, trying:
 		return proc.Earliest(due, c.lookAt, f.restart.by)
@@ -71,11 +71,11 @@ func (f *front) onTime(now time.Time) {
 		f.clock.lostAt = time.Time{}
 		f.relay.Disconnect("mcp-tether: the server closed its output before it answered")
 	}
-	if proc.IsDue(f.back.pressAt, now) && f.back.there() {
-		f.press()
+	if proc.IsDue(f.back.escalateAt, now) && f.back.there() {
+		f.escalate()
 	}
 	if proc.IsDue(f.clock.attachAt, now) {
-		f.begin()
+		f.startNext()
 	}
 	f.onChanges(now)
 	f.restartIfReady(now)
@@ -99,7 +99,7 @@ func (f *front) whileWaking(now time.Time) {
 		f.wakeFailed(fmt.Sprintf("%s within %v", f.relay.Lacks(), f.o.WakeTimeout))
 	case proc.IsDue(c.restAt, now):
 		c.rest, c.restAt = 0, time.Time{}
-		f.onRelay(f.relay.Settled())
+		f.onRelay(f.relay.PauseOver())
 	}
 	f.giveRest(now)
 }

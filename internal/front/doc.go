@@ -8,4 +8,7 @@
 //
 // A front ends nothing by itself but its backend's anchor. What the server started is the backend's, which watches the
 // gateway as well: a front that is killed, or stopped, leaves nothing.
+//
+// What you may touch: phase.go is the whole policy of replacing a server, and tests try every cell of it, so begin there. What is
+// due without input is a field in clock.go, and has its place in due and onTime. Nothing else here may wait.
 package front

@@ -3,8 +3,6 @@ package front
 import (
 	"errors"
 	"fmt"
-	"os"
-	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -19,9 +17,6 @@ import (
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/waiting"
 )
-
-// exitFailure is the exit code of a failure of mcp-tether itself.
-const exitFailure = 125
 
 // reserveThreads is how many threads are kept in reserve: for a wait that takes long, and for the collector, which works
 // when a backend has gone. Where no thread can be had later, the Go runtime aborts.
@@ -38,53 +33,34 @@ type front struct {
 	log    zerolog.Logger
 	reader proc.Reader
 	watch  watch
-	lease  *session.Lease // nil where no record can be kept
-	record session.Record
+	recorded
 	// page is what the front shares with the waiter.
-	page   *waiting.Page
-	relay  *relay.Relay
-	back   backend
-	phase  phase
-	fall   fall
-	clock  clock
-	pauses pauses
-	// restart is a wish for another server, and changes what such wishes come from.
+	page  *waiting.Page
+	relay *relay.Relay
+	behind
+	clock   clock
+	pauses  pauses
 	restart restart
-	changes changes
-	// unended says that the last backend's anchor was killed: what is left of it ends by itself.
-	unended bool
 	ending
-}
-
-// ending is what is known of the end of the session.
-type ending struct {
-	// cause is why the session ends, session.NoCause while it does not; bySignal is the signal of session.CauseSignal.
-	cause    session.Cause
-	bySignal unix.Signal
-	// closing says that the client has closed its end.
-	closing bool
-	// done says that there is nothing more to wait for, and left that the waiter goes on alone.
-	done, left bool
-	// hostWord is why a host has ended the session; "" if that needs no word.
-	hostWord string
 }
 
 // Run is the front: it serves the client until the session ends, or the server is asleep and the waiter can do without a front. It
 // returns the exit code. Call it on the locked main thread.
 func Run(o Options) (int, error) {
-	f := &front{o: o, phase: awake, record: session.Record{ID: session.NewID()}}
+	f := &front{o: o}
+	f.phase, f.record.ID = awake, session.NewID()
 	f.clock.started = time.Now()
-	proc.SetComm("mcp-tether") // A host has executed SelfExe, so the command name is "exe".
+	proc.SetComm("mcp-tether") // Done already if the binary has an entry of ours.
 	var happening waiting.Event
 	if _, f.page, happening, _ = waiting.Entered(); f.page == nil {
 		f.page = new(waiting.Page) // Nobody reads it.
 	}
 	was, err := f.saved()
 	if err != nil {
-		return exitFailure, err
+		return waiting.ExitFailure, err
 	}
 	if f.log, err = display.Open(o.Log, f.record.ID, o.Name); err != nil {
-		return exitFailure, err
+		return waiting.ExitFailure, err
 	}
 	if was != nil {
 		err = f.resumeSession(was, happening)
@@ -93,7 +69,7 @@ func Run(o Options) (int, error) {
 	}
 	if err != nil {
 		f.closeRecord()
-		return exitFailure, err
+		return waiting.ExitFailure, err
 	}
 	proc.PauseGC(memory)
 	f.leaveIfIdle(true) // A client that has not said anything may be silent for long.
@@ -104,8 +80,8 @@ func Run(o Options) (int, error) {
 		return 0, nil
 	}
 	code := f.finish()
-	if f.hostWord != "" {
-		return code, errors.New(f.hostWord)
+	if f.hostReason != "" {
+		return code, errors.New(f.hostReason)
 	}
 	return code, nil
 }
@@ -120,7 +96,7 @@ func (f *front) beginSession() error {
 	if err := f.listen(); err != nil {
 		return err
 	}
-	f.watch.tell(&f.record)
+	f.watch.fillRecord(&f.record)
 	if f.o.Finder == nil || f.o.Lazy {
 		f.openRecord()
 	}
@@ -129,9 +105,9 @@ func (f *front) beginSession() error {
 	if err := f.prepareRelay(); err != nil {
 		return err
 	}
-	f.clock.lookAt = f.settled(now)
+	f.clock.lookAt = f.firstLook(now)
 	var err error
-	if f.changes, err = watchFor(f.o.RestartOn); err != nil {
+	if f.restart.changes, err = watchFor(f.o.RestartOn); err != nil {
 		return err
 	}
 	return f.startFirst()
@@ -141,7 +117,7 @@ func (f *front) beginSession() error {
 func (f *front) listen() error {
 	err := f.watch.open(&f.reader)
 	if err == nil {
-		f.page.SetFront(f.o.EOFGrace+pressures*f.o.EndLimit, f.watch.behind())
+		f.page.SetFront(f.o.EOFGrace+escalations*f.o.EndLimit, f.watch.gatewayFD())
 		f.page.Listening()
 	}
 	return err
@@ -149,9 +125,9 @@ func (f *front) listen() error {
 
 func (f *front) prepareRelay() error {
 	proc.StartThreads(reserveThreads)
-	f.relay.Met = f.onMet
+	f.relay.OnFirstWrite = f.onFirstWrite
 	if f.o.Lazy {
-		k := &known{command: f.o.Command, log: f.log}
+		k := &cache{command: f.o.Command, log: f.log}
 		f.relay.Cache(k.load, k.save)
 	}
 	return f.relay.Stderr(f.o.Guard && f.o.Finder == nil, f.o.KeepStderr && f.o.Finder == nil)
@@ -171,13 +147,13 @@ func (f *front) startFirst() error {
 func (f *front) pollOnce() {
 	before := f.state()
 	ready := f.relay.Polls()
-	fds := append(append(f.watch.polled(), ready[:]...), unix.PollFd{Fd: f.changes.polled(), Events: unix.POLLIN},
+	fds := append(append(f.watch.polled(), ready[:]...), unix.PollFd{Fd: f.restart.changes.polled(), Events: unix.POLLIN},
 		unix.PollFd{Fd: int32(f.hostFD()), Events: unix.POLLIN})
 	proc.Poll(fds, f.timeout(time.Now()))
 	watched := len(fds) - len(ready) - 2
 	copy(ready[:], fds[watched:])
 	if fds[len(fds)-2].Revents != 0 {
-		f.changes.read(time.Now())
+		f.restart.changes.read(time.Now())
 	}
 	f.onRelay(f.relay.Move(ready))
 	f.onWatched(fds[:watched])
@@ -268,7 +244,7 @@ func (f *front) step(ev event) {
 		f.fall = ev.because()
 		f.letFall()
 	case forget:
-		f.fallen()
+		f.afterFall()
 	case wake:
 		f.wake()
 	case resume:
@@ -297,7 +273,7 @@ func (f *front) letFall() {
 	}
 }
 
-func (f *front) fallen() {
+func (f *front) afterFall() {
 	switch f.fall {
 	case nap:
 		f.sleep()
@@ -344,7 +320,7 @@ const closedPause = time.Second
 // told again.
 func (f *front) onRaw() {
 	f.log.Info().Msg("the client does not speak in lines: its server is its own, and never sleeps")
-	f.record.Sleepless, f.clock.lookAt = "the client does not speak in lines", time.Time{}
+	f.record.Sleepless, f.clock.lookAt = f.relay.Unrestorable(), time.Time{}
 	if f.o.Finder != nil {
 		f.goAlone(errors.New("its client does not speak in lines"))
 	}
@@ -364,7 +340,7 @@ func (f *front) onServerClosed() {
 		f.clock.lostAt = time.Now().Add(lostPause)
 		return
 	}
-	f.back.pressAt = proc.Earliest(f.back.pressAt, time.Now().Add(closedPause))
+	f.back.escalateAt = proc.Earliest(f.back.escalateAt, time.Now().Add(closedPause))
 }
 
 func (f *front) onRefused(e relay.Event) {
@@ -380,91 +356,4 @@ func (f *front) onRefused(e relay.Event) {
 	case relay.Dropped:
 		f.log.Debug().Str("method", e.Text).Msg("dropped: the server could not be woken")
 	}
-}
-
-// finish passes on the last of the server's output, writes the closing event and returns the exit code.
-func (f *front) finish() int {
-	f.flush()
-	code := f.exitCode()
-	if f.o.Finder != nil {
-		f.o.Finder.HangUp()
-	}
-	f.closeRecord()
-	ev := f.log.Info()
-	if f.bySignal != 0 && f.cause == session.CauseSignal {
-		ev = ev.Str("signal", unix.SignalName(f.bySignal))
-	}
-	ev.Str("cause", string(f.cause)).Int("exit", code).Int("sleeps", f.record.Sleeps).Int("wakes", f.record.Wakes).
-		Int("restarts", f.record.Restarts).Float64("uptime_ms", milliseconds(time.Since(f.clock.started))).Msg("session ended")
-	f.tell(code)
-	f.continueWaiter()
-	return code
-}
-
-// continueWaiter continues a stopped waiter, which only has to pass on the exit code.
-func (f *front) continueWaiter() {
-	waiter, _ := proc.Spawned()
-	if st, err := f.reader.Stat(waiter); err == nil && st.State == 'T' && os.Getppid() == waiter {
-		_ = f.reader.Signal(st.ID, unix.SIGCONT)
-	}
-}
-
-// exitCode is the backend's. Without one, and for a shared server, it tells of the signal that has ended the session.
-func (f *front) exitCode() int {
-	if (f.back.began.IsZero() || f.o.Finder != nil) && f.cause == session.CauseSignal {
-		return 128 + int(f.bySignal)
-	}
-	switch {
-	case f.o.Finder != nil && (f.cause == session.CauseTooLong || f.cause == session.CauseChanged):
-		return exitFailure
-	case f.back.began.IsZero():
-		return 0
-	}
-	return f.back.code
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// listens reports whether the client may still read when a session ends with this cause.
-func listens(c session.Cause) bool { return c != session.CauseStdout && c != session.CauseGateway }
-
-// clientPatience is how long a client that does not read its last answers may hold up the end.
-const clientPatience = time.Second
-
-// flush passes on what the server has still written, and answers the requests that it left open with an error. The
-// wait for a slow client is bounded.
-func (f *front) flush() {
-	if !listens(f.cause) {
-		return
-	}
-	owed := ""
-	switch f.cause {
-	case session.CauseServer:
-		owed = f.lastWord()
-	case session.CauseStdin:
-		if f.relay.Unproven() {
-			owed = "mcp-tether: the server could not be woken: " + f.mute()
-		}
-	case session.CauseChanged:
-		owed = "mcp-tether: the server could not be woken: " + f.pauses.why
-	case session.CauseTooLong:
-		owed = "mcp-tether: " + f.pauses.why
-	}
-	if !f.relay.Flush(owed, f.cause == session.CauseTooLong, clientPatience) {
-		f.log.Warn().Msg("the client did not read the last of the server's output")
-	}
-}
-
-// forget closes the pipes of a backend that has ended. What its server has written is passed on, and what it has not answered gets an
-// error that says why.
-func (f *front) forget(why string) {
-	f.clock.lostAt = time.Time{}
-	f.relay.Disconnect(why)
-	f.back = backend{}
-	if f.o.Finder != nil && f.lease == nil {
-		f.openRecord()
-	} else {
-		f.writeRecord()
-	}
-	debug.FreeOSMemory()
 }

@@ -45,9 +45,9 @@ func TestPress(t *testing.T) {
 	if f.back.stage != letEnd {
 		t.Error("it had time left")
 	}
-	f.onTime(f.back.pressAt)
+	f.onTime(f.back.escalateAt)
 	hear("reminded\n")
-	f.onTime(f.back.pressAt)
+	f.onTime(f.back.escalateAt)
 	awaitBackend(t, f)
 	if f.phase != asleep || f.record.Sleeps != 1 {
 		t.Errorf("phase %v, %d sleeps", f.phase, f.record.Sleeps)

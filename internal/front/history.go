@@ -18,8 +18,8 @@ func (f *front) past() session.Past {
 	}
 }
 
-// tell writes the session into the history of its user.
-func (f *front) tell(code int) {
+// writeHistory writes the session into the history of its user.
+func (f *front) writeHistory(code int) {
 	if !f.o.History {
 		return
 	}

@@ -27,11 +27,11 @@ func identity(command []string) (id string, found bool) {
 	if err != nil || lost != nil {
 		return "", false
 	}
-	add('d', here+" "+state(".", unix.S_IFDIR))
-	add('p', program+" "+state(program, unix.S_IFREG))
+	add('d', here+" "+fileState(".", unix.S_IFDIR))
+	add('p', program+" "+fileState(program, unix.S_IFREG))
 	named := len(command)
 	for _, word := range command[1:] {
-		if s := state(word, unix.S_IFREG); s != "" {
+		if s := fileState(word, unix.S_IFREG); s != "" {
 			add('f', s)
 			named--
 		}
@@ -51,9 +51,9 @@ func identity(command []string) (id string, found bool) {
 	return b.String(), true
 }
 
-// state tells one file from another, and from the same file after a change; "" where there is none of the kind. Packages
+// fileState tells one file from another, and from the same file after a change; "" where there is none of the kind. Packages
 // are unpacked with times of their own choice, so the time of the last change of the inode counts as well.
-func state(name string, kind uint32) string {
+func fileState(name string, kind uint32) string {
 	var st unix.Stat_t
 	if unix.Stat(name, &st) != nil || kind != 0 && st.Mode&unix.S_IFMT != kind {
 		return ""
@@ -89,7 +89,7 @@ func installed(runner, pkg, here string) (files []string) {
 		all = append(all, cache+"/"+e.Name()+file)
 	}
 	for _, name := range all {
-		if s := state(name, 0); s != "" {
+		if s := fileState(name, 0); s != "" {
 			files = append(files, name+" "+s)
 		}
 	}

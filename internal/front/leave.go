@@ -34,7 +34,7 @@ type saved struct {
 func (f *front) leaveIfIdle(happened bool) {
 	c, now := &f.clock, time.Now()
 	switch {
-	case f.phase != asleep || f.o.Finder != nil || len(f.o.RestartOn) > 0 || !f.page.Waits():
+	case f.phase != asleep || f.o.Finder != nil || len(f.o.RestartOn) > 0 || !f.page.HasWaiter():
 		c.leaveAt, c.idle = time.Time{}, false
 	case happened || !c.idle:
 		c.leaveAt, c.idle = now.Add(leaveAfter), true
@@ -48,7 +48,7 @@ func (f *front) leaveIfIdle(happened bool) {
 func (f *front) leave() {
 	s, ok := f.relay.State()
 	c := &f.clock
-	pending := proc.Earliest(c.retryAt, c.closeBy, c.attachAt, c.lostAt, f.back.pressAt)
+	pending := proc.Earliest(c.retryAt, c.closeBy, c.attachAt, c.lostAt, f.back.escalateAt)
 	if !ok || f.closing || f.back.there() || !pending.IsZero() || f.pauses != (pauses{}) || f.cause != session.NoCause {
 		return
 	}

@@ -3,18 +3,8 @@ package front
 import (
 	"time"
 
-	"mcp-tether/internal/argv"
 	"mcp-tether/internal/display"
 	"mcp-tether/internal/share"
-)
-
-// OnCrash says what becomes of a session whose server ends by itself.
-type OnCrash string
-
-// The values of --on-crash.
-const (
-	OnCrashEnd     OnCrash = "end"        // it ends
-	OnCrashRestart OnCrash = argv.Restart // the next message starts the server again
 )
 
 // Options are those of a front.
@@ -32,8 +22,9 @@ type Options struct {
 	// the handshake with a server that takes the place of another.
 	Hibernate, WakeTimeout time.Duration
 	// Anyway says that only the conversation counts: what its processes do keeps no server awake.
-	Anyway  bool
-	OnCrash OnCrash
+	Anyway bool
+	// RestartOnCrash says that the next message starts a server again that has ended by itself. Else the session ends.
+	RestartOnCrash bool
 	// RestartOn are files and directories. When they change, the server is replaced.
 	RestartOn []string
 	// Lazy says that the server is not started before it is needed.

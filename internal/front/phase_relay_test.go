@@ -341,7 +341,7 @@ func (s *scene) do(move string) bool {
 			return false
 		}
 		s.settled = true
-		s.on(s.relay.Settled())
+		s.on(s.relay.PauseOver())
 		s.settle()
 	case "give roots":
 		if len(s.wanted) == 0 {

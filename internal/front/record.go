@@ -7,6 +7,12 @@ import (
 	"mcp-tether/internal/session"
 )
 
+// recorded is what is on disk of the session.
+type recorded struct {
+	lease  *session.Lease // nil where no record can be kept
+	record session.Record
+}
+
 // openRecord takes the lease. Without a record the session runs all the same, but ps and stop do not see it. The host of a
 // shared server tells of its sessions, so theirs have a record only while they are attached to none.
 func (f *front) openRecord() {

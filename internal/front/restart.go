@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/share"
 )
 
 // restart is a wish for another server: of a person (mcp-tether restart), or because a file has changed (--restart-on).
@@ -17,16 +18,15 @@ type restart struct {
 	forced bool
 	// under says that the server is being replaced, until the next one serves or cannot be had.
 	under bool
+	// changes are those of files, which such wishes come from.
+	changes changes
 }
-
-// restartGrace is how long open calls may take before a server is replaced.
-const restartGrace = 30 * time.Second
 
 // onRestartSignal takes the wish of mcp-tether restart, and reports whether the signal was one.
 func (f *front) onRestartSignal(sig syscall.Signal) bool {
 	switch sig {
 	case proc.Restart:
-		f.wantRestart(restartGrace)
+		f.wantRestart(share.RestartGrace)
 	case proc.RestartNow:
 		f.wantRestart(0)
 	default:

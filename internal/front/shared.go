@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/share"
-
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/share"
+	"mcp-tether/internal/waiting"
 )
 
 // A shared server is the backend of several fronts. Its host has the other ends of the pipes, in the place of a child of
@@ -62,42 +62,42 @@ func (f *front) hostFD() int {
 }
 
 func (f *front) onHost() {
-	news, ok := f.o.Finder.Hear()
+	verdict, ok := f.o.Finder.Receive()
 	if !ok {
 		return
 	}
-	if news.Next == share.Here {
+	if verdict.Next == share.Here {
 		f.closeRecord()
-		f.back.seated = true
+		f.back.hasPlace = true
 		f.greet()
 		return
 	}
 	f.back.attached = false
 	// Host after host that takes nobody is no accident: then it counts as a failure.
-	untaken := news.Next == share.Lost && !f.back.seated && f.pauses.between < f.patience().last
+	untaken := verdict.Next == share.Lost && !f.back.hasPlace && f.pauses.between < f.patience().last
 	switch {
-	case news.Next == share.Full:
+	case verdict.Next == share.Full:
 		f.log.Info().Msg("session goes on at another shared server")
-		f.moveOn(time.Now())
+		f.tryNextHost(time.Now())
 	case untaken:
-		f.moveOn(f.patience().backOff(&f.pauses.between, time.Now()))
-	case news.Next == share.Lost:
-		f.back.word = hostKilled
-		f.onBackendEnd(exitFailure)
-	case news.Next == share.Anew:
-		f.back.word = news.Why
-		f.onBackendEnd(news.Code)
+		f.tryNextHost(f.patience().backOff(&f.pauses.between, time.Now()))
+	case verdict.Next == share.Lost:
+		f.back.hostFate = hostKilled
+		f.onBackendEnd(waiting.ExitFailure)
+	case verdict.Next == share.Anew:
+		f.back.hostFate = verdict.Why
+		f.onBackendEnd(verdict.Code)
 	default:
-		f.hostWord, f.back.word = news.Why, "the shared server has ended"
+		f.hostReason, f.back.hostFate = verdict.Why, "the shared server has ended"
 		f.cause = f.cause.Unless(session.CauseServer, true)
-		f.back.code = news.Code
+		f.back.code = verdict.Code
 		f.step(onEnd)
 		f.done = true
 	}
 }
 
-// moveOn goes on at another host. The last one has taken nothing.
-func (f *front) moveOn(at time.Time) {
+// tryNextHost goes on at another host. The last one has taken nothing.
+func (f *front) tryNextHost(at time.Time) {
 	f.relay.Disconnect("")
 	f.clock.wakeBy, f.clock.attachAt = time.Time{}, at // The next host may take long to come.
 }

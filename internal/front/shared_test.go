@@ -30,7 +30,7 @@ func TestNextHostMayTakeLong(t *testing.T) {
 	f.o.Finder = &share.Finder{}
 	now := time.Now()
 	f.clock.wakeBy = now
-	f.moveOn(now.Add(time.Hour))
+	f.tryNextHost(now.Add(time.Hour))
 	f.onTime(now)
 	if due := f.due(); f.phase != waking || !due.Equal(now.Add(time.Hour)) {
 		t.Errorf("phase %v, due in %v", f.phase, due.Sub(now))
@@ -41,7 +41,7 @@ func TestNextHostMayTakeLong(t *testing.T) {
 func TestBetweenTwoHosts(t *testing.T) {
 	f, _, _ := withClient(t, waking)
 	f.o.Finder = &share.Finder{}
-	f.moveOn(time.Now().Add(time.Hour))
+	f.tryNextHost(time.Now().Add(time.Hour))
 	f.onClientClosed()
 	if f.phase != waking || f.done || !f.closing || f.clock.attachAt.IsZero() {
 		t.Errorf("phase %v, done %t, closing %t", f.phase, f.done, f.closing)

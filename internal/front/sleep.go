@@ -11,9 +11,9 @@ import (
 // settleTime is how long after a message the server may still tidy up. What it uses of a processor after that counts.
 const settleTime = 10 * time.Second
 
-// settled is when a server that is last used now is looked at first. It is zero if the server is never put to
+// firstLook is when a server that is last used now is looked at first. It is zero if the server is never put to
 // sleep, also because one that was woken could not take its place.
-func (f *front) settled(now time.Time) time.Time {
+func (f *front) firstLook(now time.Time) time.Time {
 	if f.o.Hibernate <= 0 || f.record.Sleepless != "" {
 		return time.Time{}
 	}
@@ -31,11 +31,11 @@ func (f *front) sleepIfIdle(now time.Time) {
 	}
 	s, used := &f.back.seen, f.relay.Used()
 	if !s.used.Equal(used) {
-		if f.clock.lookAt = f.settled(used); now.Before(f.clock.lookAt) {
+		if f.clock.lookAt = f.firstLook(used); now.Before(f.clock.lookAt) {
 			return
 		}
 		f.beginIdle(used, now)
-		f.clock.lookAt = f.settled(now) // At the earliest: there must be time to compare.
+		f.clock.lookAt = f.firstLook(now) // At the earliest: there must be time to compare.
 		return
 	}
 	if f.clock.lookAt = used.Add(f.o.Hibernate); now.Before(f.clock.lookAt) {
@@ -89,7 +89,7 @@ func (f *front) listenToClient() {
 func (f *front) endIfClosed() {
 	switch {
 	case f.phase != asleep || !f.closing:
-	case f.relay.Waiting():
+	case f.relay.ClientWaits():
 		f.clock.closeBy = time.Now().Add(f.o.EOFGrace)
 	default:
 		f.end(session.CauseStdin)

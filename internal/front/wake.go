@@ -43,11 +43,11 @@ func (p patience) backOff(pause *time.Duration, now time.Time) time.Time {
 func (f *front) wake() {
 	f.pauses.why, f.pauses.wanted = "", false
 	f.clock.wakeBy, f.clock.rest, f.clock.restAt = time.Time{}, 0, time.Time{} // Another session's host may take long to end.
-	f.begin()
+	f.startNext()
 }
 
-// begin starts the backend of a wake. Its server is greeted once it is there.
-func (f *front) begin() {
+// startNext starts the backend of a wake. Its server is greeted once it is there.
+func (f *front) startNext() {
 	ready, err := f.startBackend()
 	switch {
 	case err != nil:
@@ -66,7 +66,7 @@ func (f *front) greet() {
 
 func (f *front) resume() {
 	now := time.Now()
-	f.clock.retryAt, f.clock.lookAt = time.Time{}, f.settled(now)
+	f.clock.retryAt, f.clock.lookAt = time.Time{}, f.firstLook(now)
 	if !f.relay.Spoke() && !f.pauses.restarts {
 		// The first host: nothing was woken.
 	} else if took := milliseconds(now.Sub(f.back.began)); f.pauses.restarts {
@@ -103,14 +103,14 @@ func (f *front) wakeFailed(why string) {
 func (f *front) refuseWaiting() {
 	p := &f.pauses
 	if p.why == "" {
-		p.why = f.mute()
+		p.why = f.whySilent()
 	}
 	f.restart.under, f.record.Unstarted = false, p.why
 	p.refusal = "mcp-tether: the server could not be woken: " + p.why
 	f.forget(p.refusal)
 	f.clock.retryAt = f.patience().backOff(&p.between, time.Now())
 	f.log.Error().Str("why", p.why).Dur("next_try_in", p.between).Msg("server could not be woken")
-	f.relay.Forget()
+	f.relay.RetractPublished()
 	f.refuse(p.between)
 	f.listenToClient()
 }
@@ -136,10 +136,10 @@ func (f *front) refuse(left time.Duration) {
 	f.endIfClosed()
 }
 
-// mute says what became of a server that has answered nothing.
-func (f *front) mute() string {
+// whySilent says what became of a server that has answered nothing.
+func (f *front) whySilent() string {
 	if f.o.Finder != nil {
-		return f.back.word
+		return f.back.hostFate
 	}
 	return fmt.Sprintf("it exited with code %d before it had answered anything%s", f.back.code, f.relay.LastWords().Said())
 }

@@ -209,7 +209,7 @@ func TestTheEndThatPollDoesNotTell(t *testing.T) {
 				}
 				defer file.Close()
 				f, _, _ := withClient(t, before)
-				f.o.OnCrash = OnCrashRestart
+				f.o.RestartOnCrash = true
 				f.relay = relay.New(relay.ReadEnd(int(file.Fd())), relay.WriteEnd(int(file.Fd())), roomy, time.Now())
 				copyOnce(f)
 				if before != asleep {
@@ -253,7 +253,7 @@ func withClient(t *testing.T, p phase) (f *front, toRelay, fromRelay int) {
 		}
 		t.Cleanup(func() { _, _ = unix.Close(pipe[0]), unix.Close(pipe[1]) })
 	}
-	f = &front{phase: p, relay: relay.New(relay.ReadEnd(up[0]), relay.WriteEnd(down[1]), roomy, time.Now())}
+	f = &front{behind: behind{phase: p}, relay: relay.New(relay.ReadEnd(up[0]), relay.WriteEnd(down[1]), roomy, time.Now())}
 	f.o.Program = os.Args[0]
 	return f, up[1], down[0]
 }

@@ -51,15 +51,15 @@ func (w *watch) resume(page *waiting.Page, r session.Record) {
 	}
 }
 
-func (w *watch) tell(r *session.Record) {
+func (w *watch) fillRecord(r *session.Record) {
 	if len(w.owners) > 0 {
 		gateway := w.owners[len(w.owners)-1]
 		r.Parent, r.Gateway, r.GatewayComm = w.owners[0].ID, gateway.ID, gateway.Comm
 	}
 }
 
-// behind is a pidfd of the gateway behind a launcher; -1 where there is none.
-func (w *watch) behind() int {
+// gatewayFD is a pidfd of the gateway behind a launcher; -1 where there is none.
+func (w *watch) gatewayFD() int {
 	if len(w.owners) < 2 {
 		return -1
 	}

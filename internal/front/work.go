@@ -18,11 +18,11 @@ import (
 
 // seen is what the looks at the tree of one backend have shown.
 type seen struct {
-	// met is when the server has written for the first time; zero before. Then processes and holds are those that count as its
+	// firstWrite is when the server has written for the first time; zero before. Then processes and holds are those that count as its
 	// own way to start.
-	met       time.Time
-	processes map[proc.ID]bool
-	holds     evidence.Holdings
+	firstWrite time.Time
+	processes  map[proc.ID]bool
+	holds      evidence.Holdings
 	// used is when the last message before this idle time passed, and at when the processor time was read that the next look
 	// is compared with, in clock ticks.
 	used, at time.Time
@@ -84,11 +84,11 @@ func (f *front) tree() (t tree, err error) {
 	return t, err
 }
 
-// onMet notes what there is when a server has written for the first time. If it works already (2026-07-28 needs no handshake),
+// onFirstWrite notes what there is when a server has written for the first time. If it works already (2026-07-28 needs no handshake),
 // nothing tells what was there before, but for the processes that read its standard input: launchers, and itself.
-func (f *front) onMet(works bool) {
+func (f *front) onFirstWrite(works bool) {
 	s := &f.back.seen
-	*s = seen{met: time.Now(), processes: map[proc.ID]bool{}}
+	*s = seen{firstWrite: time.Now(), processes: map[proc.ID]bool{}}
 	if f.o.Hibernate <= 0 || f.o.Anyway {
 		return
 	}
@@ -164,17 +164,17 @@ func (f *front) outside(t *tree) (why string) {
 		return err.Error()
 	}
 	defer dir.Close()
-	switch r := f.behind(dir, t); {
+	switch r := f.recordBehind(dir, t); {
 	case r == nil:
 		return "its session has no record that can be found"
-	case r.ContainerAt.After(f.back.seen.met):
+	case r.ContainerAt.After(f.back.seen.firstWrite):
 		return "a container was made"
 	}
 	return ""
 }
 
-// behind finds the record of the session behind the front by the mark of its processes.
-func (f *front) behind(dir *session.Directory, t *tree) *session.Record {
+// recordBehind finds the record of the session behind the front by the mark of its processes.
+func (f *front) recordBehind(dir *session.Directory, t *tree) *session.Record {
 	for i := range t.members {
 		mark, err := f.reader.Env(t.members[i], session.EnvID)
 		if err != nil || !session.ValidID(mark[0]) {

@@ -28,4 +28,7 @@
 // Other state of a server cannot be known. Examples are what a tool call left in its memory, and a method of an
 // extension. Another is a page to which the user was sent and for which the server waits (elicitation in URL mode,
 // 2025-11-25). When such a server hibernates, that state is lost.
+//
+// What you may touch: a method that needs care is a case of RuleOf (method.go). Parse must take whatever a receiver may take for a
+// message, so each change of it needs the fuzz targets of package mux.
 package mcp

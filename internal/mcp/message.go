@@ -68,23 +68,23 @@ func Parse(line []byte) Message {
 
 // readObject finds the members of a message. It goes through each byte once.
 func (m *Message) readObject() {
-	o := MembersOf(m.Raw, Span{0, len(m.Raw)})
+	o := membersOf(m.Raw, Span{0, len(m.Raw)})
 	var method Span
-	for o.Next() {
+	for o.next() {
 		switch {
 		case o.named("id"):
-			m.IDSpan = o.Value
+			m.IDSpan = o.value
 		case o.named("method"):
-			method = o.Value
+			method = o.value
 		case o.named("params"):
-			m.Params = o.Value
+			m.Params = o.value
 		case o.named("result"):
-			m.Result = o.Value
+			m.Result = o.value
 		case o.named("error"):
-			m.Error = o.Value
+			m.Error = o.value
 		}
 	}
-	if !o.Closed || o.skip(o.at) < len(m.Raw) {
+	if !o.closed || o.skip(o.at) < len(m.Raw) {
 		m.Kind = o.oddity()
 		return
 	}
@@ -108,9 +108,12 @@ func (m *Message) readObject() {
 
 // oddity is the kind of a line that begins as an object and is none. No parser takes a line that ends in the middle of a value for
 // a message, nor a text in brackets such as "{debug} ready".
-func (o *Members) oddity() Kind {
-	if o.cut || !o.begun && !o.Closed && !o.is('"') && !o.is('\'') {
+func (o *members) oddity() Kind {
+	if o.cut || !o.begun && !o.closed && !o.is('"') && !o.is('\'') {
 		return Opaque
 	}
 	return Unclear
 }
+
+// IsStray reports whether no receiver takes a line for a message.
+func IsStray(line []byte) bool { m := Parse(line); return m.Kind == Opaque }

@@ -15,32 +15,32 @@ func (s Span) Size() int { return s.To - s.From }
 // Of is the value in its text.
 func (s Span) Of(text []byte) []byte { return text[s.From:s.To] }
 
-// Members goes through the members of an object. Inside values it follows brackets and quotes alone: parsers differ in what
+// members goes through the members of an object. Inside values it follows brackets and quotes alone: parsers differ in what
 // they take there (Python writes and reads NaN).
-type Members struct {
+type members struct {
 	text       []byte
 	at         int
-	Key, Value Span
-	// begun says that a member was found. Closed says that the object has ended with its bracket, cut that the text has ended
+	key, value Span
+	// begun says that a member was found. closed says that the object has ended with its bracket, cut that the text has ended
 	// before.
-	begun, Closed, cut bool
+	begun, closed, cut bool
 }
 
-// MembersOf begins with the object at a place; a value that is no object has no members.
-func MembersOf(text []byte, object Span) Members {
+// membersOf begins with the object at a place; a value that is no object has no members.
+func membersOf(text []byte, object Span) members {
 	if object.To == 0 || text[object.From] != '{' {
-		return Members{}
+		return members{}
 	}
-	return Members{text: text[:object.To], at: object.From + 1}
+	return members{text: text[:object.To], at: object.From + 1}
 }
 
-// Next finds the next member. What is no JSON ends the object.
-func (o *Members) Next() bool {
+// next finds the next member. What is no JSON ends the object.
+func (o *members) next() bool {
 	if o.at = o.skip(o.at); o.begun && o.is(',') {
 		o.at = o.skip(o.at + 1)
 	} else if o.is('}') {
 		o.at++
-		o.Closed = true
+		o.closed = true
 		return false
 	} else if o.begun {
 		o.cut = o.at >= len(o.text)
@@ -50,8 +50,8 @@ func (o *Members) Next() bool {
 		o.cut = o.at >= len(o.text)
 		return false
 	}
-	o.Key = Span{o.at, o.endOfString(o.at)}
-	colon := o.skip(o.Key.To)
+	o.key = Span{o.at, o.endOfString(o.at)}
+	colon := o.skip(o.key.To)
 	value := o.skip(colon + 1)
 	if value >= len(o.text) {
 		o.cut = true
@@ -60,14 +60,14 @@ func (o *Members) Next() bool {
 	if o.text[colon] != ':' || strings.IndexByte(",:]}", o.text[value]) >= 0 {
 		return false
 	}
-	o.Value = Span{value, o.end(value)}
-	o.at, o.begun = o.Value.To, true
+	o.value = Span{value, o.end(value)}
+	o.at, o.begun = o.value.To, true
 	return true
 }
 
-func (o *Members) is(c byte) bool { return o.at < len(o.text) && o.text[o.at] == c }
+func (o *members) is(c byte) bool { return o.at < len(o.text) && o.text[o.at] == c }
 
-func (o *Members) skip(i int) int {
+func (o *members) skip(i int) int {
 	for i < len(o.text) && (o.text[i] == ' ' || o.text[i] == '\t' || o.text[i] == '\r' || o.text[i] == '\n') {
 		i++
 	}
@@ -75,7 +75,7 @@ func (o *Members) skip(i int) int {
 }
 
 // end is where the value that begins at i ends.
-func (o *Members) end(i int) int {
+func (o *members) end(i int) int {
 	switch o.text[i] {
 	case '"':
 		return o.endOfString(i)
@@ -89,7 +89,7 @@ func (o *Members) end(i int) int {
 	return i + n
 }
 
-func (o *Members) endOfString(i int) int {
+func (o *members) endOfString(i int) int {
 	for i++; ; i++ {
 		n := bytes.IndexByte(o.text[i:], '"')
 		if n < 0 {
@@ -111,7 +111,7 @@ func escaped(text []byte) bool {
 	return (len(text)-n)%2 == 1
 }
 
-func (o *Members) endOfNested(i int) int {
+func (o *members) endOfNested(i int) int {
 	depth := 0
 	for i < len(o.text) {
 		switch o.text[i] {
@@ -131,8 +131,8 @@ func (o *Members) endOfNested(i int) int {
 }
 
 // named reports whether the member has a name.
-func (o *Members) named(name string) bool {
-	key := o.Key.Of(o.text)
+func (o *members) named(name string) bool {
+	key := o.key.Of(o.text)
 	if bytes.IndexByte(key, '\\') < 0 && len(key) > 1 {
 		return string(key[1:len(key)-1]) == name
 	}
@@ -153,13 +153,22 @@ func decoded(raw []byte) string {
 // if there is none. The case of names counts.
 func At(text []byte, path ...string) Span { return Within(text, Span{0, len(text)}, path...) }
 
+// ValueAt gives the value at a path of keys, or nil if there is none. The case of keys counts, unlike in structs.
+func ValueAt(raw []byte, path ...string) json.RawMessage {
+	value := At(raw, path...)
+	if value.To == 0 {
+		return nil
+	}
+	return value.Of(raw)
+}
+
 // Within finds the value at a path of names in an object; of several with one name the last.
 func Within(text []byte, object Span, path ...string) Span {
 	for _, name := range path {
 		var found Span
-		for o := MembersOf(text, object); o.Next(); {
+		for o := membersOf(text, object); o.next(); {
 			if o.named(name) {
-				found = o.Value
+				found = o.value
 			}
 		}
 		object = found
@@ -169,10 +178,10 @@ func Within(text []byte, object Span, path ...string) Span {
 
 // Pick finds members of an object by name, in one go; of several with one name the last. What is not there stays as it is.
 func Pick(text []byte, object Span, names []string, found []Span) {
-	for o := MembersOf(text, object); o.Next(); {
+	for o := membersOf(text, object); o.next(); {
 		for i, name := range names {
 			if o.named(name) {
-				found[i] = o.Value
+				found[i] = o.value
 			}
 		}
 	}

@@ -14,8 +14,8 @@ type Peer struct {
 	In, Out Stream
 	// Ended says that In has reached its end, Broken that Out takes no more.
 	Ended, Broken bool
-	// heard is what was read and not taken yet, from next on. The first scanned bytes of that have no end of line.
-	heard         []byte
+	// inbox is what was read and not taken yet, from next on. The first scanned bytes of that have no end of line.
+	inbox         []byte
 	next, scanned int
 	// outbox is what is to be written, from written on.
 	outbox  []byte
@@ -59,16 +59,16 @@ func (p *Peer) Close() {
 	*p = Peer{In: closedStream(), Out: closedStream(), Ended: true}
 }
 
-// Hears is what to wait for before Read; poll(2) ignores a negative descriptor.
-func (p *Peer) Hears(now bool) unix.PollFd {
+// PollIn is what to wait for before Read; poll(2) ignores a negative descriptor.
+func (p *Peer) PollIn(now bool) unix.PollFd {
 	if p.Ended || !now {
 		return unix.PollFd{Fd: -1}
 	}
 	return unix.PollFd{Fd: int32(p.In.fd), Events: unix.POLLIN}
 }
 
-// Tells is what to wait for before Flush.
-func (p *Peer) Tells() unix.PollFd {
+// PollOut is what to wait for before Flush.
+func (p *Peer) PollOut() unix.PollFd {
 	if p.Broken || p.Waiting() == 0 {
 		return unix.PollFd{Fd: -1}
 	}
@@ -77,26 +77,26 @@ func (p *Peer) Tells() unix.PollFd {
 
 // Read reads once, and returns how many bytes there were. The lines of before are not valid any more.
 func (p *Peer) Read() int {
-	rest := p.heard[p.next:]
+	rest := p.inbox[p.next:]
 	switch {
-	case cap(p.heard) < oneRead:
-		p.heard = append(make([]byte, 0, oneRead), rest...)
-	case len(rest) > cap(p.heard)/2:
-		p.heard = append(make([]byte, 0, 2*cap(p.heard)), rest...)
+	case cap(p.inbox) < oneRead:
+		p.inbox = append(make([]byte, 0, oneRead), rest...)
+	case len(rest) > cap(p.inbox)/2:
+		p.inbox = append(make([]byte, 0, 2*cap(p.inbox)), rest...)
 	case p.next > 0:
-		p.heard = p.heard[:copy(p.heard, rest)]
+		p.inbox = p.inbox[:copy(p.inbox, rest)]
 	}
 	p.next = 0
-	have := len(p.heard)
-	n, end := p.In.Read(p.heard[have:min(cap(p.heard), have+kept)])
-	p.heard, p.Ended = p.heard[:have+n], end
+	have := len(p.inbox)
+	n, end := p.In.Read(p.inbox[have:min(cap(p.inbox), have+kept)])
+	p.inbox, p.Ended = p.inbox[:have+n], end
 	return n
 }
 
-// Drain has hear read what is in the stream now, and no more: a process that outlives the peer may write for ever.
-func (p *Peer) Drain(hear func() int) {
+// Drain calls read for what is in the stream now, and for no more: a process that outlives the peer may write for ever.
+func (p *Peer) Drain(read func() int) {
 	for left := p.Queued(); left > 0; {
-		n := hear()
+		n := read()
 		if left -= n; n == 0 {
 			return
 		}
@@ -105,7 +105,7 @@ func (p *Peer) Drain(hear func() int) {
 
 // Line gives the next whole line with its newline, nil if there is none. It is valid until the next Read.
 func (p *Peer) Line() []byte {
-	rest := p.heard[p.next:]
+	rest := p.inbox[p.next:]
 	i := bytes.IndexByte(rest[p.scanned:], '\n')
 	if i < 0 {
 		p.scanned = len(rest)
@@ -117,12 +117,12 @@ func (p *Peer) Line() []byte {
 }
 
 // Unfinished is what was read of a line that has not ended.
-func (p *Peer) Unfinished() int { return len(p.heard) - p.next }
+func (p *Peer) Unfinished() int { return len(p.inbox) - p.next }
 
 // TakeRest gives what was read of such a line, and forgets it. It is valid until the next Read.
 func (p *Peer) TakeRest() []byte {
-	rest := p.heard[p.next:]
-	p.heard, p.next, p.scanned = p.heard[:0], 0, 0
+	rest := p.inbox[p.next:]
+	p.inbox, p.next, p.scanned = p.inbox[:0], 0, 0
 	return rest
 }
 
@@ -180,12 +180,12 @@ func (p *Peer) Flush() (moved bool) {
 }
 
 // Large reports whether there are buffers that only long messages need.
-func (p *Peer) Large() bool { return max(cap(p.heard), cap(p.outbox)) > kept }
+func (p *Peer) Large() bool { return max(cap(p.inbox), cap(p.outbox)) > kept }
 
 // Shrink gives those back that are empty.
 func (p *Peer) Shrink() {
-	if p.Unfinished() == 0 && cap(p.heard) > kept {
-		p.heard, p.next, p.scanned = nil, 0, 0
+	if p.Unfinished() == 0 && cap(p.inbox) > kept {
+		p.inbox, p.next, p.scanned = nil, 0, 0
 	}
 	if p.Waiting() == 0 && cap(p.outbox) > kept {
 		p.outbox = nil

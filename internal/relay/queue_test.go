@@ -71,7 +71,7 @@ func TestWakeWaitsForRootsThatAreAskedForAgain(t *testing.T) {
 			}
 			s.tells(s.write(s.serverOut, asks(0)+pongOf(1)))
 			s.tells(s.write(s.serverOut, asks(1)))
-			s.tells(s.relay.Settled())
+			s.tells(s.relay.PauseOver())
 			s.tells(s.write(s.serverOut, asks(2)+pongOf(2)))
 			s.reads(s.fromRelay, renamed(rootsAsked, 2)+renamed(again, 3))
 			if got := s.read(s.serverIn); strings.Contains(got, call) {
@@ -79,7 +79,7 @@ func TestWakeWaitsForRootsThatAreAskedForAgain(t *testing.T) {
 			}
 			s.tells(s.write(s.toRelay, renamed(given, 3)))
 			s.tells(s.write(s.serverOut, pongOf(3)))
-			s.tells(s.relay.Settled())
+			s.tells(s.relay.PauseOver())
 			s.tells(s.write(s.serverOut, pongOf(4)), Event{Kind: Restored})
 			if got := s.read(s.serverIn); !strings.HasSuffix(got, call) {
 				t.Errorf("it got %q", got)
@@ -169,7 +169,7 @@ func TestCancelledCallsLeaveTheQueue(t *testing.T) {
 	s.shakeHands()
 	s.fallAsleep()
 	s.tells(s.write(s.toRelay, call), Event{Kind: ClientWrote})
-	if s.tells(s.write(s.toRelay, cancelled)); s.relay.Waiting() {
+	if s.tells(s.write(s.toRelay, cancelled)); s.relay.ClientWaits() {
 		t.Error("something waits")
 	}
 	s.tells(s.write(s.toRelay, call), Event{Kind: ClientWrote})
@@ -200,7 +200,7 @@ func TestLastMessageWithoutNewline(t *testing.T) {
 		s.tells(s.write(s.toRelay, text), want[:0]...)
 		s.must(unix.Close(s.toRelay))
 		s.tells(s.settle(), want...)
-		if waits := len(want) > 1; s.relay.Waiting() != waits {
+		if waits := len(want) > 1; s.relay.ClientWaits() != waits {
 			t.Errorf("%q waits: %t", text, !waits)
 		}
 	}

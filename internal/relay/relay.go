@@ -15,17 +15,17 @@ import (
 // Relay passes lines between a client and one server after another. What the client wants of a server is kept in a mux, which
 // gives it to the next one. Make it with New. It is not safe for concurrent use.
 type Relay struct {
-	// Met is called when a server has written for the first time, before the client can act on it; nil for nothing. works says
+	// OnFirstWrite is called when a server has written for the first time, before the client can act on it; nil for nothing. works says
 	// that the client has asked that server for work already.
-	Met            func(works bool)
+	OnFirstWrite   func(works bool)
 	client, server Peer
 	mux            *mux.Mux
-	errs           stderr
+	stderr         stderr
 	// max bounds a message, in bytes, and what waits for a server.
 	max int64
 	// used is when a message that matters last passed.
 	used time.Time
-	state
+	flow
 	// save keeps what the server publishes for later sessions; nil where each server is started.
 	save func(greeting []byte, news mux.Published)
 	// large is when a long message last passed; zero if there is nothing to give back from that.
@@ -34,8 +34,8 @@ type Relay struct {
 	happened []Event
 }
 
-// state says what passes.
-type state struct {
+// flow is what the streams have shown, and so what passes.
+type flow struct {
 	mode mode
 	// raw says that the client does not speak in lines, plain that it does; neither before it has said enough.
 	raw, plain bool
@@ -70,7 +70,7 @@ func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
 	r.mux.Attach(only)
 	r.client = Peer{In: fromClient, Out: toClient, Ended: fromClient.fd < 0}
 	r.server.Close()
-	r.errs.Close()
+	r.stderr.Close()
 	return r
 }
 
@@ -85,8 +85,8 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 	if closeTheirs, err = r.server.Connect(c); err != nil {
 		return nil, err
 	}
-	r.errs.last = Tail{}
-	c.Stderr = r.errs.theirs
+	r.stderr.last = Tail{}
+	c.Stderr = r.stderr.theirs
 	return closeTheirs, nil
 }
 
@@ -106,15 +106,15 @@ type Polled [streams]unix.PollFd
 
 // Polls returns the descriptors to wait for.
 func (r *Relay) Polls() (p Polled) {
-	p[fromClient], p[toClient] = r.client.Hears(r.hearsClient()), r.client.Tells()
-	p[fromServer], p[toServer] = r.server.Hears(!r.client.Full() && !r.client.Broken), r.server.Tells()
-	p[fromErrors], p[toErrors] = r.errs.Hears(r.errs.Waiting() == 0), r.errs.Tells()
+	p[fromClient], p[toClient] = r.client.PollIn(r.mayReadClient()), r.client.PollOut()
+	p[fromServer], p[toServer] = r.server.PollIn(!r.client.Full() && !r.client.Broken), r.server.PollOut()
+	p[fromErrors], p[toErrors] = r.stderr.PollIn(r.stderr.Waiting() == 0), r.stderr.PollOut()
 	return p
 }
 
-// hearsClient reports whether more of the client is read now. A server that reads no more has the rest left in the stream, for
+// mayReadClient reports whether more of the client is read now. A server that reads no more has the rest left in the stream, for
 // the next one.
-func (r *Relay) hearsClient() bool {
+func (r *Relay) mayReadClient() bool {
 	if r.mode == modeEnding || r.server.Broken {
 		return false
 	}
@@ -128,10 +128,10 @@ func (r *Relay) Move(ready Polled) []Event {
 	r.client.Flush()
 	r.server.Flush()
 	if ready[fromServer].Revents != 0 {
-		r.hearServer()
+		r.readServer()
 	}
-	if ready[fromClient].Revents != 0 && r.hearsClient() && r.client.Read() > 0 {
-		r.hearClient()
+	if ready[fromClient].Revents != 0 && r.mayReadClient() && r.client.Read() > 0 {
+		r.onClientRead()
 	}
 	if r.client.Ended && !r.closed {
 		r.closed = true
@@ -158,10 +158,10 @@ func (r *Relay) Move(ready Polled) []Event {
 // framing is how the messages of a protocol without lines begin, as in LSP.
 const framing = "content-length:"
 
-// hearClient acts on what was read of the client. Its first bytes tell whether it speaks in lines.
-func (r *Relay) hearClient() {
+// onClientRead acts on what was read of the client. Its first bytes tell whether it speaks in lines.
+func (r *Relay) onClientRead() {
 	if !r.plain && !r.raw {
-		said := bytes.ToLower(r.client.heard[r.client.next:])
+		said := bytes.ToLower(r.client.inbox[r.client.next:])
 		r.raw = bytes.HasPrefix(said, []byte(framing))
 		if r.plain = !r.raw && !bytes.HasPrefix([]byte(framing), said); r.raw {
 			r.emit(Raw, "")
@@ -187,14 +187,14 @@ func (r *Relay) fromClient(line []byte) {
 	r.publish()
 }
 
-// hearServer reads from the server once, and passes on whole lines. The end of a line that has begun may never come, and some
+// readServer reads from the server once, and passes on whole lines. The end of a line that has begun may never come, and some
 // clients give up the session at half a message.
-func (r *Relay) hearServer() (n int) {
+func (r *Relay) readServer() (n int) {
 	if n = r.server.Read(); n == 0 {
 		return 0
 	}
-	if (!r.spoke || r.unproven) && r.Met != nil {
-		r.Met(r.mux.Works())
+	if (!r.spoke || r.unproven) && r.OnFirstWrite != nil {
+		r.OnFirstWrite(r.mux.Works())
 	}
 	r.spoke = true
 	if r.raw {
@@ -212,8 +212,8 @@ func (r *Relay) fromServer(line []byte) {
 	switch {
 	case !r.fits(len(line)):
 		return
-	case r.errs.guards && mcp.IsStray(line):
-		r.errs.stray(line)
+	case r.stderr.guards && mcp.IsStray(line):
+		r.stderr.stray(line)
 		return
 	}
 	r.deliver(r.mux.FromServer(line))
@@ -327,18 +327,18 @@ func (r *Relay) Unproven() bool { return r.unproven }
 // question.
 func (r *Relay) Used() time.Time { return r.used }
 
-// Waiting reports whether the client has written something that no server has. What is behind a read that failed is lost.
-func (r *Relay) Waiting() bool {
+// ClientWaits reports whether the client has written something that no server has. What is behind a read that failed is lost.
+func (r *Relay) ClientWaits() bool {
 	return r.mux.Waits() || r.client.Unfinished() > 0 || r.client.Queued() > 0
 }
 
 // MaySleep reports whether neither side would miss the server now. why says what is pending, if that is the reason.
 func (r *Relay) MaySleep() (ok bool, why string) {
-	if r.server.Waiting()+r.client.Waiting()+r.server.Unfinished()+r.server.Queued() > 0 || r.Waiting() {
+	if r.server.Waiting()+r.client.Waiting()+r.server.Unfinished()+r.server.Queued() > 0 || r.ClientWaits() {
 		return false, ""
 	}
-	if why = r.mux.Busy(); r.raw {
-		why = "the client does not speak in lines"
+	if why = r.Unrestorable(); why == "" {
+		why = r.mux.Busy()
 	}
 	return why == "", why
 }

@@ -90,7 +90,7 @@ func TestWakeWithHandshake(t *testing.T) {
 		s.tells(s.write(s.serverOut, serverSays+welcome[:half])) // What it says unasked proves nothing.
 		s.reads(s.fromRelay, serverSays)
 		s.reads(s.serverIn, "")
-		if !s.relay.Waiting() {
+		if !s.relay.ClientWaits() {
 			t.Fatal("the client's message does not wait")
 		}
 		s.tells(s.write(s.serverOut, welcome[half:]), Event{Kind: Answered}, Event{Kind: Restored})

@@ -30,7 +30,7 @@ const strayRoom = 64 << 10
 // Stderr has the relay write to the client's standard error. With guards, lines of the server that are no messages go there. With
 // keeps, what the servers write to theirs passes through the relay, which remembers the last lines.
 func (r *Relay) Stderr(guards, keeps bool) (err error) {
-	e := &r.errs
+	e := &r.stderr
 	if e.guards = guards; guards || keeps {
 		e.Out, e.Broken = ErrorEnd(2), false
 	}
@@ -49,7 +49,7 @@ const lastReads = 8
 // LastWords are the last lines of the server's standard error. What is still in the pipe belongs to them, unless the client does
 // not read.
 func (r *Relay) LastWords() *Tail {
-	e := &r.errs
+	e := &r.stderr
 	for range lastReads { // A process that outlives the server may write for ever.
 		if e.Waiting() > 0 || e.Queued() == 0 {
 			break
@@ -80,7 +80,7 @@ func (e *stderr) copy() {
 
 // copyStderr copies what poll has said can be copied. A server whose client has closed its end finds that out.
 func (r *Relay) copyStderr(ready Polled) {
-	e := &r.errs
+	e := &r.stderr
 	if e.Flush(); ready[fromErrors].Revents != 0 && e.Waiting() == 0 {
 		e.copy()
 	}
@@ -94,10 +94,10 @@ func (r *Relay) copyStderr(ready Polled) {
 const stderrTime = 250 * time.Millisecond
 
 func (r *Relay) flushStderr() {
-	e := &r.errs
+	e := &r.stderr
 	e.stray(nil)
 	for limit := time.Now().Add(stderrTime); !e.Broken && (e.Waiting() > 0 || e.Queued() > 0); {
-		fds := []unix.PollFd{e.Tells()}
+		fds := []unix.PollFd{e.PollOut()}
 		switch {
 		case e.Waiting() == 0:
 			e.copy()

@@ -20,7 +20,7 @@ func newErrStage(t *testing.T, guards, keeps bool) (s *stage, fromErrs int) {
 	var p [2]int
 	s.must(unix.Pipe2(p[:], unix.O_CLOEXEC))
 	s.closeLater(p[0])
-	s.relay.errs.Out = Stream{fd: p[1], ours: true, pipe: true}
+	s.relay.stderr.Out = Stream{fd: p[1], ours: true, pipe: true}
 	s.must(unix.SetNonblock(p[1], true))
 	return s, p[0]
 }
@@ -154,16 +154,16 @@ func TestGuardLongMessage(t *testing.T) {
 func TestGuardUnread(t *testing.T) {
 	s, errs := newErrStage(t, true, false)
 	s.shakeHands()
-	s.full(s.relay.errs.Out.fd)
+	s.full(s.relay.stderr.Out.fd)
 	line := strings.Repeat("y", 900) + "\n"
 	for range 300 {
 		s.tells(s.write(s.serverOut, line+listed))
 		s.reads(s.fromRelay, listed)
 	}
-	if n := s.relay.errs.Waiting(); n > strayRoom+len(line) {
+	if n := s.relay.stderr.Waiting(); n > strayRoom+len(line) {
 		t.Errorf("%d bytes wait", n)
 	}
-	dropped := s.relay.errs.dropped
+	dropped := s.relay.stderr.dropped
 	kept := strings.Count(s.drained(errs), line)
 	s.tells(s.write(s.serverOut, "last\n"))
 	if rest := s.read(errs); dropped == 0 || kept+dropped != 300 || !strings.HasPrefix(rest, fmt.Sprintf("mcp-tether: %d lines", dropped)) || !strings.HasSuffix(rest, "\nlast\n") {
@@ -193,13 +193,13 @@ func TestKeepStderr(t *testing.T) {
 	all := bytes.Repeat([]byte("\xff line\r\n\x00"), 5000)
 	var got string
 	for rest := all; len(rest) > 0; rest = rest[min(3000, len(rest)):] {
-		s.tells(s.write(s.relay.errs.theirs, string(rest[:min(3000, len(rest))])))
+		s.tells(s.write(s.relay.stderr.theirs, string(rest[:min(3000, len(rest))])))
 		got += s.read(errs)
 	}
 	if got != string(all) {
 		t.Errorf("%d bytes of %d", len(got), len(all))
 	}
-	_, err := unix.Write(s.relay.errs.theirs, []byte("\nfailed: \x1b[31mno token\n\n"))
+	_, err := unix.Write(s.relay.stderr.theirs, []byte("\nfailed: \x1b[31mno token\n\n"))
 	s.must(err)
 	if said := s.relay.LastWords().Said(); said != `; last line of its standard error: "failed: \x1b[31mno token"` {
 		t.Errorf("%q", said)
@@ -214,8 +214,8 @@ func TestKeepStderr(t *testing.T) {
 func TestKeepStderrUnread(t *testing.T) {
 	s, errs := newErrStage(t, false, true)
 	s.shakeHands()
-	s.full(s.relay.errs.Out.fd)
-	theirs := s.relay.errs.theirs
+	s.full(s.relay.stderr.Out.fd)
+	theirs := s.relay.stderr.theirs
 	s.must(unix.SetNonblock(theirs, true))
 	wrote := 0
 	for text := bytes.Repeat([]byte("z"), 1000); ; s.settle() {
@@ -227,7 +227,7 @@ func TestKeepStderrUnread(t *testing.T) {
 	}
 	s.tells(s.write(s.serverOut, listed))
 	s.reads(s.fromRelay, listed)
-	if got := strings.Count(s.drained(errs), "z"); got != wrote || s.relay.errs.Waiting() > 0 {
+	if got := strings.Count(s.drained(errs), "z"); got != wrote || s.relay.stderr.Waiting() > 0 {
 		t.Errorf("%d bytes of %d", got, wrote)
 	}
 	_ = unix.Close(errs)

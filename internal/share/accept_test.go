@@ -16,8 +16,8 @@ import (
 
 // A connection for which there is no descriptor is accepted later.
 func TestAcceptWithoutDescriptors(t *testing.T) {
-	h := &host{gateway: -1, clients: map[mux.Client]*client{}, mux: mux.New()}
-	h.server.forget()
+	h := &host{polled: polled{gateway: -1}, joined: joined{clients: map[mux.Client]*client{}, mux: mux.New()}}
+	h.server.reset()
 	h.listener = listenAt(t, filepath.Join(t.TempDir(), "socket"))
 	var err error
 	if h.signals, err = proc.Catch(0); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/relay"
+	"mcp-tether/internal/waiting"
 )
 
 // client is an attached session, as its host knows it. The peer is its front.
@@ -18,17 +19,17 @@ type client struct {
 	attached bool
 	hello    hello
 	relay.Peer
-	// err is its standard error, and errFD the descriptor of that if it is the one of the hello.
-	err   relay.Stream
-	errFD int
-	// followed are the descriptors of it that are waited for, -1 where one is not.
-	followed [ofClient]int32
+	// stderr is its standard error, and stderrFD the descriptor of that if it is the one of the hello.
+	stderr   relay.Stream
+	stderrFD int
+	// polled are the descriptors of it that are waited for, -1 where one is not.
+	polled [ofClient]int32
 	// ahead is how many bytes of it wait for the server.
 	ahead int64
 	// asleep says that its server is to be asleep from now on, as far as it goes.
 	asleep bool
-	// last is why it is to end at once; nil for no reason of ours.
-	last *Verdict
+	// verdict is why it is to end at once; nil for no reason of ours.
+	verdict *Verdict
 }
 
 const (
@@ -39,7 +40,7 @@ const (
 )
 
 func newClient(id mux.Client, conn int) *client {
-	c := &client{id: id, conn: conn, errFD: -1, err: relay.WriteEnd(-1), followed: [ofClient]int32{-1, -1, -1}}
+	c := &client{id: id, conn: conn, stderrFD: -1, stderr: relay.WriteEnd(-1), polled: [ofClient]int32{-1, -1, -1}}
 	c.Peer.Close()
 	return c
 }
@@ -52,19 +53,19 @@ const (
 	ofClient
 )
 
-// follow has what is waited for be what it is to be. Only while it is: the kernel would tell of an end again and again.
-func (h *host) follow(c *client) {
-	h.wants(c, [ofClient]unix.PollFd{{Fd: int32(c.conn), Events: unix.POLLIN}, c.Hears(h.hears(c)), c.Tells()})
+// updatePoll waits for what is of use now, and for nothing else: the kernel would tell of an end again and again.
+func (h *host) updatePoll(c *client) {
+	h.setPoll(c, [ofClient]unix.PollFd{{Fd: int32(c.conn), Events: unix.POLLIN}, c.PollIn(h.mayRead(c)), c.PollOut()})
 }
 
-// unfollow must come before close: other processes have the same streams open, and the kernel would still tell of them.
-func (h *host) unfollow(c *client) {
-	h.wants(c, [ofClient]unix.PollFd{{Fd: -1}, {Fd: -1}, {Fd: -1}})
+// endPoll must come before close: other processes have the same streams open, and the kernel would still tell of them.
+func (h *host) endPoll(c *client) {
+	h.setPoll(c, [ofClient]unix.PollFd{{Fd: -1}, {Fd: -1}, {Fd: -1}})
 }
 
-func (h *host) wants(c *client, fds [ofClient]unix.PollFd) {
+func (h *host) setPoll(c *client, fds [ofClient]unix.PollFd) {
 	for i, p := range fds {
-		was := c.followed[i]
+		was := c.polled[i]
 		if was == p.Fd {
 			continue
 		}
@@ -74,7 +75,7 @@ func (h *host) wants(c *client, fds [ofClient]unix.PollFd) {
 		if p.Fd >= 0 {
 			_ = unix.EpollCtl(h.set, unix.EPOLL_CTL_ADD, int(p.Fd), &unix.EpollEvent{Events: uint32(p.Events), Fd: int32(i), Pad: int32(c.id)})
 		}
-		c.followed[i] = p.Fd
+		c.polled[i] = p.Fd
 	}
 }
 
@@ -92,9 +93,9 @@ func (h *host) takeHello(c *client) {
 		return
 	}
 	c.Peer = relay.Peer{In: relay.Own(fds[streamIn]), Out: relay.Own(fds[streamOut])}
-	if c.errFD, c.err = fds[streamErr], relay.ErrorEnd(fds[streamErr]); c.err.FD() != c.errFD {
-		closeAll([]int{c.errFD})
-		c.errFD = -1
+	if c.stderrFD, c.stderr = fds[streamErr], relay.ErrorEnd(fds[streamErr]); c.stderr.FD() != c.stderrFD {
+		closeAll([]int{c.stderrFD})
+		c.stderrFD = -1
 	}
 	if h.attached >= h.most || h.mux.Closed() {
 		h.send(c, Verdict{Next: Full})
@@ -112,13 +113,13 @@ func (h *host) takeHello(c *client) {
 
 func (h *host) send(c *client, v Verdict) { _ = send(c.conn, v) }
 
-// hears reports whether more of a client is read now. What it leaves unread, its front waits for.
-func (h *host) hears(c *client) bool {
-	return h.parting == nil && c.Waiting() <= pauseReading && c.ahead <= mayBeAhead
+// mayRead reports whether more of a client is read now. What it leaves unread, its front waits for.
+func (h *host) mayRead(c *client) bool {
+	return h.lastVerdict == nil && c.Waiting() <= pauseReading && c.ahead <= mayBeAhead
 }
 
-// hear takes what a client has said, and returns how many bytes there were.
-func (h *host) hear(c *client) int {
+// readClient takes what a client has said, and returns how many bytes there were.
+func (h *host) readClient(c *client) int {
 	n := c.Read()
 	for line := c.Line(); line != nil; line = c.Line() {
 		h.deliver(h.mux.FromClient(c.id, line))
@@ -133,7 +134,7 @@ func (h *host) hear(c *client) int {
 }
 
 func (h *host) refuse(c *client, why string) {
-	c.last = &Verdict{Code: exitFailure, Why: why}
+	c.verdict = &Verdict{Code: waiting.ExitFailure, Why: why}
 	c.Broken = true
 }
 
@@ -141,12 +142,12 @@ func (h *host) refuse(c *client, why string) {
 func (h *host) serve(c *client) {
 	c.Flush()
 	switch done := c.Waiting() == 0; {
-	case c.last != nil:
-		h.detach(c, c.last)
+	case c.verdict != nil:
+		h.detach(c, c.verdict)
 	case c.Broken:
 		h.detach(c, &Verdict{})
-	case h.parting != nil && done:
-		h.detach(c, h.parting)
+	case h.lastVerdict != nil && done:
+		h.detach(c, h.lastVerdict)
 	case c.Ended && done && h.mux.Open(c.id) == 0:
 		h.detach(c, &Verdict{})
 	}
@@ -158,7 +159,7 @@ func (h *host) leave(c *client) {
 	fds, err := receive(c.conn, &f)
 	closeAll(fds)
 	if c.asleep = err == nil && f.Asleep; c.asleep { // What it has said last is for the server.
-		c.Drain(func() int { return h.hear(c) })
+		c.Drain(func() int { return h.readClient(c) })
 	}
 	h.detach(c, nil)
 }
@@ -170,7 +171,7 @@ func (h *host) detach(c *client, v *Verdict) {
 	}
 	if v != nil && c.attached {
 		// The streams first, so that the front has all that was written when it hears that there is no more.
-		h.unfollow(c)
+		h.endPoll(c)
 		c.Peer.Close()
 		h.send(c, *v)
 	}
@@ -183,8 +184,8 @@ func (h *host) detach(c *client, v *Verdict) {
 
 func (h *host) drop(c *client) {
 	delete(h.clients, c.id)
-	h.unfollow(c)
+	h.endPoll(c)
 	c.Peer.Close()
-	c.err.Close()
-	closeAll([]int{c.conn, c.errFD})
+	c.stderr.Close()
+	closeAll([]int{c.conn, c.stderrFD})
 }

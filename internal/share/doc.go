@@ -7,4 +7,7 @@
 //
 // A host is there for one start of its server: when the server ends, the host passes on what it has written, and is over. It
 // keeps nothing for the time after its death. The fronts know what a next server must be told, and greet it.
+//
+// What you may touch: front and host are of one program file, which is part of the key, so wire.go may change freely. Whatever a
+// server inherits or could tell sessions apart by must be in identity.go, or two sessions share that should not.
 package share

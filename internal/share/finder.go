@@ -13,12 +13,8 @@ import (
 	"mcp-tether/internal/session"
 )
 
-const (
-	// exitFailure is the exit code of a failure of mcp-tether itself.
-	exitFailure = 125
-	// maxSlots bounds the hosts of one key.
-	maxSlots = 1000
-)
+// maxSlots bounds the hosts of one key.
+const maxSlots = 1000
 
 // Finder finds the host of a shared server for the front of one session, and starts it where there is none.
 type Finder struct {
@@ -31,15 +27,20 @@ type Finder struct {
 	// dir is the directory of the records, and scope the value of --share-scope.
 	dir   *session.Directory
 	scope string
+	keyed
+	// slot counts the hosts of a key from 1 on.
+	slot int
+	conn int // -1 while there is none
+}
+
+// keyed is what the key of a session is made of.
+type keyed struct {
 	// parts are those of the key, begun that of the handshake, which the first line tells. secret is what they are hashed with.
 	parts  []part
 	begun  *part
 	secret [16]byte
-	// key is that of all sessions which may share a server; slot counts the hosts of a key from 1 on.
-	key  string
-	slot int
-	conn int // -1 while there is none
-	// digests are those of the key's parts.
+	// key is that of all sessions which may share a server, and digests are those of its parts.
+	key     string
 	digests map[string]string
 }
 
@@ -178,8 +179,8 @@ func (f *Finder) Hello(in, out int) error {
 // Conn is the connection to the host, to be polled for input; -1 while there is none.
 func (f *Finder) Conn() int { return f.conn }
 
-// Hear reads what the host says. ok is false while it says nothing. After all but Here there is no connection any more.
-func (f *Finder) Hear() (v Verdict, ok bool) {
+// Receive reads what the host says. ok is false while it says nothing. After all but Here there is no connection any more.
+func (f *Finder) Receive() (v Verdict, ok bool) {
 	fds, err := receive(f.conn, &v)
 	defer closeAll(fds)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
@@ -221,60 +222,4 @@ func (f *Finder) Host() proc.ID {
 		return proc.ID{}
 	}
 	return s.Host
-}
-
-// tryStart starts a host if no other process is about to, and none is ending.
-func (f *Finder) tryStart() (started bool, err error) {
-	place := f.place()
-	lock, err := place.Lock()
-	switch {
-	case errors.Is(err, session.ErrHeld):
-		return false, nil
-	case errors.Is(err, unix.ENOENT): // The directory was removed, as it is at the end of a login.
-		return false, f.open()
-	}
-	if err != nil {
-		return false, err
-	}
-	listener, err := place.Listen()
-	if err == nil {
-		err = f.launch(lock.FD(), listener)
-		_ = unix.Close(listener)
-	}
-	if err != nil {
-		return false, errors.Join(err, place.Withdraw(), lock.Remove())
-	}
-	// If the launching process was killed, it may have started the host before. If not, the lock is free now.
-	lock.Release()
-	return true, nil
-}
-
-// launch starts a host by way of a process that ends at once. So the host is no child of ours, and ending this
-// process's tree does not end the host.
-func (f *Finder) launch(lock, listener int) error {
-	h := argv.Host{Key: f.placeKey(), Lock: lock, Listener: listener, Gateway: f.owner.ID, GatewayFD: f.owner.FD, Launches: true}
-	for _, fd := range []int{lock, listener, h.GatewayFD} {
-		if fd < 0 {
-			continue
-		}
-		// The host would take whatever has the number there for what it should have had, and never see its gateway end.
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
-			return fmt.Errorf("hand descriptor %d to the host: %w", fd, err)
-		}
-		defer unix.CloseOnExec(fd)
-	}
-	pid, err := proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.HostArgs(f.args[0], h, f.words), Env: proc.Environ(),
-	})
-	if err != nil {
-		return fmt.Errorf("start the host from %s: %w", proc.SelfExe, err)
-	}
-	ws, err := proc.Wait(pid)
-	if err != nil {
-		return err
-	}
-	if !ws.Signaled() && ws.ExitStatus() != 0 { // One that was killed may have started the host before.
-		return fmt.Errorf("start the host: exit code %d", proc.ExitCode(ws))
-	}
-	return nil
 }

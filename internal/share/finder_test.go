@@ -17,7 +17,7 @@ func finderBefore(t *testing.T) (f *Finder, host int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f = &Finder{conn: ends[0], slot: 1, key: "k"}
+	f = &Finder{conn: ends[0], slot: 1, keyed: keyed{key: "k"}}
 	t.Cleanup(func() { f.HangUp(); _ = unix.Close(ends[1]) })
 	return f, ends[1]
 }
@@ -37,7 +37,7 @@ func TestHear(t *testing.T) {
 		"here":   {&Verdict{Next: Here}, Verdict{Next: Here}, 1, "k"},
 	} {
 		f, host := finderBefore(t)
-		if n, ok := f.Hear(); ok || f.Conn() < 0 {
+		if n, ok := f.Receive(); ok || f.Conn() < 0 {
 			t.Fatalf("%s: before a word: %+v", name, n)
 		}
 		if c.says == nil {
@@ -45,7 +45,7 @@ func TestHear(t *testing.T) {
 		} else if err := send(host, *c.says); err != nil {
 			t.Fatal(err)
 		}
-		n, ok := f.Hear()
+		n, ok := f.Receive()
 		if !ok || !reflect.DeepEqual(n, c.want) {
 			t.Errorf("%s: %+v, %t", name, n, ok)
 		}
@@ -60,7 +60,7 @@ func TestMeet(t *testing.T) {
 	const modern = `{"id":6,"method":%q,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientCapabilities":{"sampling":{}}}}}`
 	finder := func(lines ...string) *Finder {
-		f := &Finder{parts: []part{{"command", []string{"x"}}}}
+		f := &Finder{keyed: keyed{parts: []part{{"command", []string{"x"}}}}}
 		for _, line := range lines {
 			f.Meet([]byte(line))
 		}

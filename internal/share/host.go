@@ -9,31 +9,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/argv"
 	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
-
-// Launch starts a host in a session of its own, and returns. It is called by a process that ends at once.
-func Launch(o Options) error {
-	null, err := proc.OpenNull()
-	if err != nil {
-		return fmt.Errorf("open /dev/null: %w", err)
-	}
-	defer unix.Close(null)
-	h := o.Host
-	h.Launches = false
-	_, err = proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.HostArgs(o.Program, h, o.Words), Env: proc.Environ(), NewSession: true,
-		Stdin: null, Stdout: null, Stderr: null,
-	})
-	if err != nil {
-		return fmt.Errorf("start the host from %s: %w", proc.SelfExe, err)
-	}
-	return nil
-}
 
 // hostName is the command name of a host. No launcher has that name, so the host is the gateway of its server's
 // session.
@@ -46,48 +26,57 @@ type host struct {
 	self   proc.ID
 	place  session.Place
 	lock   *session.Lease // nil once the next host may begin
-	// parts are those of its sessions' key, by their hashes.
-	parts map[string]string
+	polled
+	joined
+	server server
+	due
+	hostEnd
+}
 
+// polled is what is waited for.
+type polled struct {
 	signals           *proc.Signals
 	listener, gateway int
 	caught            []unix.Signal
 	// fds are what is waited for, one of them set: what is waited for of clients (epoll), as there may be many of them.
 	fds [streams]unix.PollFd
 	set int
+}
 
+// joined are the clients, and what waits for them.
+type joined struct {
 	mux     *mux.Mux
 	clients map[mux.Client]*client
-	last    mux.Client
+	lastID  mux.Client
 	// attached counts the clients that have said hello, most is how many there may be.
 	attached, most int
 	// longest bounds a message, in bytes, and queued is how many bytes wait for clients.
 	longest, queued int64
+	// parts are those of their key, by their hashes.
+	parts map[string]string
+	// unlisted says that the directory of the records was removed, so no session finds the host any more.
+	unlisted bool
+}
 
-	server server
-	// parting is what the clients are told once they have all that the server has written: it has ended. It is nil before.
-	parting *Verdict
+// due is when something is due without any input. Zero means never.
+type due struct {
 	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
 	throttledUntil time.Time
 	// leftAt is when the last client left that did not fall asleep: that one was idle for long enough. lingerAt is when the server
-	// has been without one for long enough. tellAt is when the list for ps is to be written, freeAt when to give back the memory
-	// of long messages. Zero means never.
-	leftAt, lingerAt, tellAt, freeAt time.Time
-	// restartBy is when the server ends, if calls are still open then, because another one is wanted; zero where none is.
+	// has been without one for long enough. listAt is when the list for ps is to be written, freeAt when to give back the memory
+	// of long messages.
+	leftAt, lingerAt, listAt, freeAt time.Time
+	// restartBy is when the server ends, if calls are still open then, because another one is wanted.
 	restartBy time.Time
-	// unlisted says that the directory of the records was removed, so no session finds the host any more.
-	unlisted bool
-	// ending says that the host ends; endBy is when it stops waiting for its server.
-	ending bool
-	endBy  time.Time
-	done   bool
+	// endBy is when the host stops waiting for its server.
+	endBy time.Time
 }
 
 const (
 	// firstWait is how long the first client may take to come. One that takes longer starts another host.
 	firstWait = 3 * time.Second
-	// tellPause bounds how often the list for ps is written.
-	tellPause = 50 * time.Millisecond
+	// listPause bounds how often the list for ps is written.
+	listPause = 50 * time.Millisecond
 	// outputBudget is how many bytes may wait for clients, beside one message.
 	outputBudget = 64 << 20
 	// throttleTime bounds how long a client that does not read may hold up the others, each time outputBudget is exceeded.
@@ -109,9 +98,11 @@ func Serve(o Options) error {
 	}
 	proc.CloseInherited()
 	proc.SetComm(hostName)
-	h := &host{o: o, longest: mcp.DefaultMax, listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}}
-	h.mux = mux.New()
-	h.server.forget()
+	h := &host{
+		o: o, polled: polled{listener: o.Listener, gateway: o.GatewayFD},
+		joined: joined{mux: mux.New(), clients: map[mux.Client]*client{}, longest: mcp.DefaultMax},
+	}
+	h.server.reset()
 	if err := h.prepare(); err != nil {
 		return err
 	}
@@ -121,14 +112,6 @@ func Serve(o Options) error {
 	}
 	h.release()
 	return nil
-}
-
-// release lets the next host of the place begin.
-func (h *host) release() {
-	if h.lock != nil {
-		_ = h.lock.Remove()
-		h.lock = nil
-	}
 }
 
 func (h *host) prepare() error {
@@ -158,7 +141,7 @@ func (h *host) prepare() error {
 	}
 	h.most = h.room()
 	h.lingerAt = time.Now().Add(max(h.o.Linger, firstWait))
-	h.tell()
+	h.writeList()
 	return nil
 }
 
@@ -198,9 +181,10 @@ func (h *host) wait(timeout time.Duration) {
 	}
 	s := &h.server
 	// What clients send does not hold the server back: it may have to be read from before it reads.
-	hears := h.throttledUntil.IsZero() && s.replies <= pauseReading
+	mayRead := h.throttledUntil.IsZero() && s.replies <= pauseReading
 	h.fds = [streams]unix.PollFd{
-		poll(h.signals.FD(), true), poll(h.listener, !h.ending), poll(h.gateway, !h.ending), s.Hears(hears), s.Tells(), s.errs.Hears(true), poll(h.set, true),
+		poll(h.signals.FD(), true), poll(h.listener, !h.ending), poll(h.gateway, !h.ending),
+		s.PollIn(mayRead), s.PollOut(), s.stderr.PollIn(true), poll(h.set, true),
 	}
 	proc.Poll(h.fds[:], timeout)
 }
@@ -217,10 +201,10 @@ func (h *host) act() {
 		h.finish(Verdict{}, false)
 	}
 	if ready(fromServer) && !h.server.Ended {
-		h.hearServer()
+		h.readServer()
 	}
 	if ready(fromErrors) {
-		h.hearErrors()
+		h.readStderr()
 	}
 	if ready(fromClients) {
 		h.onClients()
@@ -241,8 +225,8 @@ func (h *host) onClients() {
 			h.takeHello(c)
 		case conn:
 			h.leave(c)
-		case e.Fd == ofIn && h.hears(c):
-			h.hear(c)
+		case e.Fd == ofIn && h.mayRead(c):
+			h.readClient(c)
 		}
 	}
 }
@@ -264,7 +248,7 @@ func (h *host) pass(now time.Time) {
 	h.feed()
 	h.throttle(now)
 	for _, c := range h.clients {
-		h.follow(c)
+		h.updatePoll(c)
 	}
 	if large && h.freeAt.IsZero() {
 		h.freeAt = now.Add(freePause)
@@ -274,7 +258,7 @@ func (h *host) pass(now time.Time) {
 // timeout is how long a wait may take; negative for ever.
 func (h *host) timeout() time.Duration {
 	wait := time.Duration(-1)
-	if due := proc.Earliest(h.lingerAt, h.tellAt, h.freeAt, h.endBy, h.throttledUntil, h.restartBy); !due.IsZero() {
+	if due := proc.Earliest(h.lingerAt, h.listAt, h.freeAt, h.endBy, h.throttledUntil, h.restartBy); !due.IsZero() {
 		wait = max(time.Until(due), 0)
 	}
 	if h.gateway < 0 && !h.o.Gateway.Zero() {
@@ -294,7 +278,7 @@ func (h *host) onSignals() {
 				}
 			})
 		case proc.Restart:
-			h.restartBy = proc.Earliest(h.restartBy, time.Now().Add(restartGrace))
+			h.restartBy = proc.Earliest(h.restartBy, time.Now().Add(RestartGrace))
 		case proc.RestartNow:
 			h.restartBy = time.Now()
 		default:
@@ -303,9 +287,12 @@ func (h *host) onSignals() {
 	}
 }
 
+// RestartGrace is how long open calls may take before the server ends because another one is wanted.
+const RestartGrace = 30 * time.Second
+
 func (h *host) onTime(now time.Time) {
-	if proc.IsDue(h.tellAt, now) {
-		h.tell()
+	if proc.IsDue(h.listAt, now) {
+		h.writeList()
 	}
 	if proc.IsDue(h.freeAt, now) {
 		h.freeMemory()
@@ -327,16 +314,6 @@ func (h *host) onTime(now time.Time) {
 	}
 }
 
-// giveUp ends the host although its server has not ended, or a client does not read.
-func (h *host) giveUp() {
-	h.done = true
-	if h.parting != nil {
-		for _, c := range h.clients {
-			h.detach(c, h.parting)
-		}
-	}
-}
-
 func (h *host) accept() {
 	for !h.ending {
 		fd, _, err := unix.Accept4(h.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
@@ -353,105 +330,10 @@ func (h *host) accept() {
 			_ = unix.Close(fd)
 			continue
 		}
-		h.last++
-		c := newClient(h.last, fd)
+		h.lastID++
+		c := newClient(h.lastID, fd)
 		h.clients[c.id] = c
 	}
-}
-
-func (h *host) deliver(outs []mux.Out) {
-	for _, o := range outs {
-		if o.To == mux.Server {
-			h.put(o)
-			continue
-		}
-		c := h.clients[o.To]
-		if c == nil || !c.attached {
-			continue
-		}
-		c.Put(o.Line)
-		// Each has a copy of its own.
-		if h.queued += int64(len(o.Line)); h.queued > 2*(outputBudget+h.longest) && c.Waiting() > 0 {
-			h.refuse(c, doesNotRead(c))
-		}
-	}
-	clear(outs) // Otherwise a long line would live until the next one.
-}
-
-func doesNotRead(c *client) string {
-	return fmt.Sprintf("this session does not read: %d bytes were waiting for it", c.Waiting())
-}
-
-// restartGrace is how long open calls may take before the server ends because another one is wanted.
-const restartGrace = 30 * time.Second
-
-// throttle holds the server back while too much waits for clients. Those that read go on with what is queued for them. After
-// throttleTime the client with most queued bytes ends.
-func (h *host) throttle(now time.Time) {
-	switch {
-	case h.queued <= outputBudget/2:
-		h.throttledUntil = time.Time{}
-		return
-	case h.throttledUntil.IsZero() && h.queued > outputBudget+h.longest:
-		h.throttledUntil = now.Add(throttleTime)
-	}
-	if !proc.IsDue(h.throttledUntil, now) {
-		return
-	}
-	var most *client
-	for _, c := range h.clients {
-		if most == nil || c.Waiting() > most.Waiting() {
-			most = c
-		}
-	}
-	h.refuse(most, doesNotRead(most))
-	h.serve(most)
-	h.throttledUntil = now.Add(throttleTime)
-}
-
-// finish ends the host: no session finds it any more, those that it has are notified, and the server is ended. If
-// polite, that only closes the server's standard input; the server's session does the rest.
-func (h *host) finish(v Verdict, polite bool) {
-	if h.ending {
-		return
-	}
-	h.withdraw()
-	h.release()
-	for _, c := range h.clients {
-		h.detach(c, &v)
-	}
-	if h.server.pid == 0 {
-		h.done = true
-		return
-	}
-	h.endBy = time.Now().Add(h.o.EndLimit)
-	if polite {
-		h.server.Out.Close()
-		return
-	}
-	_ = proc.SignalChild(h.server.pid, unix.SIGTERM)
-}
-
-// withdraw has no session find the host any more.
-func (h *host) withdraw() {
-	h.ending = true
-	_ = h.place.Withdraw()
-	closeAll([]int{h.listener})
-	h.lingerAt, h.tellAt = time.Time{}, time.Time{}
-}
-
-// part ends a host whose server has ended. The next host of the place may begin at once. The clients that do not read get the
-// time of --eof-grace for what is queued for them.
-func (h *host) part(v Verdict) {
-	h.withdraw()
-	h.release()
-	h.parting, h.endBy = &v, time.Now().Add(h.o.EOFGrace)
-	for _, c := range h.clients {
-		if !c.attached { // Its front has not been heard, and goes to the next host.
-			h.drop(c)
-		}
-	}
-	h.done = len(h.clients) == 0
 }
 
 // freePause is how long after a long message its memory is given back. Until then the next one has it: what is made anew for each
@@ -481,15 +363,15 @@ func (h *host) count(by int) {
 			h.lingerAt = time.Now()
 		}
 	}
-	if h.tellAt.IsZero() && !h.ending && !h.unlisted {
-		h.tellAt = time.Now().Add(tellPause)
+	if h.listAt.IsZero() && !h.ending && !h.unlisted {
+		h.listAt = time.Now().Add(listPause)
 	}
-	h.done = h.done || h.parting != nil && h.attached == 0
+	h.done = h.done || h.lastVerdict != nil && h.attached == 0
 }
 
-// tell writes the list of sessions for ps.
-func (h *host) tell() {
-	h.tellAt = time.Time{}
+// writeList writes the list of sessions for ps.
+func (h *host) writeList() {
+	h.listAt = time.Time{}
 	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Parts: h.parts, Sessions: []session.Attached{}}
 	for _, c := range h.clients {
 		if c.attached {

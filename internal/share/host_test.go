@@ -28,9 +28,9 @@ const (
 // newHost is a host whose server the test plays.
 func newHost(t *testing.T) *host {
 	t.Helper()
-	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, mux: mux.New()}
+	h := &host{polled: polled{gateway: -1}, joined: joined{most: 10, clients: map[mux.Client]*client{}, mux: mux.New()}}
 	h.longest = mcp.DefaultMax
-	h.server.forget()
+	h.server.reset()
 	h.server.pid = 1 << 30 // no process has that number
 	dir, err := session.Open(os.Getuid(), t.TempDir())
 	if err != nil {
@@ -80,8 +80,8 @@ func connectInput(t *testing.T, h *host, in int) *client {
 	if err := send(ends[0], hello{}, in, out[1], out[1]); err != nil {
 		t.Fatal(err)
 	}
-	h.last++
-	c := newClient(h.last, ends[1])
+	h.lastID++
+	c := newClient(h.lastID, ends[1])
 	h.clients[c.id] = c
 	return c
 }
@@ -122,13 +122,13 @@ func TestPart(t *testing.T) {
 		h.server.spoke = true
 		h.onServerEnd(7)
 		h.pass(time.Now())
-		if n, ok := told[idle].Hear(); !ok || n.Next != Anew || n.Code != 7 || !strings.Contains(n.Why, "exit code 7") {
+		if n, ok := told[idle].Receive(); !ok || n.Next != Anew || n.Code != 7 || !strings.Contains(n.Why, "exit code 7") {
 			t.Errorf("the idle one hears %+v, %t", n, ok)
 		}
-		if n, ok := told[silent].Hear(); !ok || n.Next != Lost {
+		if n, ok := told[silent].Receive(); !ok || n.Next != Lost {
 			t.Errorf("one that has not been heard hears %+v, %t", n, ok)
 		}
-		if n, ok := told[busy].Hear(); ok || h.done {
+		if n, ok := told[busy].Receive(); ok || h.done {
 			t.Fatalf("the busy one hears %+v before it has all; done %t", n, h.done)
 		}
 		if lock, err := h.place.Lock(); err != nil {
@@ -145,7 +145,7 @@ func TestPart(t *testing.T) {
 		if !reads {
 			h.onTime(h.endBy)
 		}
-		if n, ok := told[busy].Hear(); !ok || n.Next != Anew || !h.done {
+		if n, ok := told[busy].Receive(); !ok || n.Next != Anew || !h.done {
 			t.Errorf("reads %t: the busy one hears %+v, %t; done %t", reads, n, ok, h.done)
 		}
 	}
@@ -187,7 +187,7 @@ func socketPair(t *testing.T) (ends [2]*os.File) {
 // turn acts on what has happened, without waiting. It returns how many descriptors were ready.
 func (h *host) turn(t *testing.T) (ready int) {
 	t.Helper()
-	h.tellAt, h.freeAt, h.lingerAt = time.Time{}, time.Time{}, time.Time{}
+	h.listAt, h.freeAt, h.lingerAt = time.Time{}, time.Time{}, time.Time{}
 	h.wait(0)
 	for _, p := range h.fds {
 		if p.Revents != 0 {
@@ -245,10 +245,10 @@ func TestFirstMessageTooLong(t *testing.T) {
 	h.longest = 10
 	_, stdout := pipeServer(t, h)
 	must(t)(unix.Write(stdout, make([]byte, 11)))
-	h.hearServer()
+	h.readServer()
 	h.onServerEnd(143)
-	if h.parting == nil || !strings.Contains(h.parting.Why, "a message of more than") {
-		t.Errorf("%+v", h.parting)
+	if h.lastVerdict == nil || !strings.Contains(h.lastVerdict.Why, "a message of more than") {
+		t.Errorf("%+v", h.lastVerdict)
 	}
 }
 
@@ -315,7 +315,7 @@ func pipeServer(t *testing.T, h *host) (stdin, stdout int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(done)
-	t.Cleanup(h.server.forget)
+	t.Cleanup(h.server.reset)
 	for _, fd := range []int{child.Stdin, child.Stdout} {
 		if err := unix.SetNonblock(fd, true); err != nil {
 			t.Fatal(err)
@@ -409,9 +409,9 @@ func TestServerEndBesideAWriter(t *testing.T) {
 	// Each read of it writes as much again.
 	errs := fdPair(t)
 	must(t)(unix.Write(errs[1], []byte("a last word")))
-	h.server.errs = relay.Peer{In: relay.Own(must(t)(unix.Dup(errs[0]))), Out: relay.WriteEnd(-1)}
+	h.server.stderr = relay.Peer{In: relay.Own(must(t)(unix.Dup(errs[0]))), Out: relay.WriteEnd(-1)}
 	first := newClient(1, -1)
-	first.attached, first.err, first.ahead = true, relay.WriteEnd(errs[1]), 1
+	first.attached, first.stderr, first.ahead = true, relay.WriteEnd(errs[1]), 1
 	h.clients[1] = first
 	done := make(chan struct{})
 	go func() {
@@ -423,8 +423,8 @@ func TestServerEndBesideAWriter(t *testing.T) {
 	case <-time.After(testkit.Patience):
 		t.Fatal("it is read without an end")
 	}
-	if strings.Contains(h.parting.Why, "a message of more than") {
-		t.Errorf("standard output is read without an end: %s", h.parting.Why)
+	if strings.Contains(h.lastVerdict.Why, "a message of more than") {
+		t.Errorf("standard output is read without an end: %s", h.lastVerdict.Why)
 	}
 	if n := must(t)(unix.IoctlGetInt(errs[0], unix.TIOCINQ)); n != len("a last word") {
 		t.Errorf("%d bytes of standard error were passed on", n)

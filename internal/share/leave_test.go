@@ -99,7 +99,7 @@ func TestLastLineWithoutEnd(t *testing.T) {
 		c.TakeOutbox()
 		must(t)(unix.Write(stdout, []byte(answer)))
 		if ends == "its output" {
-			h.hearServer()
+			h.readServer()
 			h.lastLine()
 		} else {
 			h.onServerEnd(0)

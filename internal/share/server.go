@@ -12,15 +12,16 @@ import (
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/waiting"
 )
 
 // server is the session of the shared server, which is our child.
 type server struct {
 	pid int // 0 while there is none
 	relay.Peer
-	// errs is what it writes to standard error, of which last is the end.
-	errs relay.Peer
-	last relay.Tail
+	// stderr is what it writes to standard error, of which tail is the end.
+	stderr relay.Peer
+	tail   relay.Tail
 	// ordered and turns are what is to be written to it next: what has an order, which comes first, and what each client has said,
 	// which take turns.
 	ordered []mux.Out
@@ -38,15 +39,15 @@ type turn struct {
 	lines []mux.Out
 }
 
-func (s *server) forget() {
+func (s *server) reset() {
 	s.Peer.Close()
-	s.errs.Close()
-	*s = server{Peer: s.Peer, errs: s.errs}
+	s.stderr.Close()
+	*s = server{Peer: s.Peer, stderr: s.stderr}
 }
 
 func (h *host) begin() {
 	if err := h.startServer(); err != nil {
-		h.part(Verdict{Next: Anew, Code: exitFailure, Why: fmt.Sprintf("the server cannot be started: %v", err)})
+		h.endWithServer(Verdict{Next: Anew, Code: waiting.ExitFailure, Why: fmt.Sprintf("the server cannot be started: %v", err)})
 	}
 }
 
@@ -65,7 +66,7 @@ func (h *host) startServer() error {
 		return fmt.Errorf("make its pipes: %w", err)
 	}
 	defer unix.Close(theirs)
-	s.errs.In, s.errs.Ended, child.Stderr = errs, false, theirs
+	s.stderr.In, s.stderr.Ended, child.Stderr = errs, false, theirs
 	// What is in the pipe comes before the next client's first call.
 	_, _ = unix.FcntlInt(uintptr(s.Out.FD()), unix.F_SETPIPE_SZ, writtenAhead)
 	s.pid, err = proc.Start(child)
@@ -80,7 +81,7 @@ func (h *host) put(o mux.Out) {
 	if s.pid != 0 && s.Out.FD() < 0 {
 		return
 	}
-	h.weigh(o, 1)
+	h.countBytes(o, 1)
 	if o.Ordered {
 		s.ordered = append(s.ordered, o)
 		return
@@ -92,8 +93,8 @@ func (h *host) put(o mux.Out) {
 	s.turns[i].lines = append(s.turns[i].lines, o)
 }
 
-// weigh counts a line for the server that comes (1) or goes (-1).
-func (h *host) weigh(o mux.Out, by int64) {
+// countBytes counts a line for the server that comes (1) or goes (-1).
+func (h *host) countBytes(o mux.Out, by int64) {
 	size := by * int64(len(o.Line))
 	h.server.size += size
 	if o.Reply {
@@ -128,7 +129,7 @@ func (h *host) feed() {
 	for s.Flush(); s.Waiting() == 0 && s.size > 0 && !s.Broken; s.Flush() {
 		for s.Waiting() < writtenAhead && s.size > 0 {
 			o := s.next()
-			h.weigh(o, -1)
+			h.countBytes(o, -1)
 			s.Put(o.Line)
 		}
 	}
@@ -144,12 +145,12 @@ func (h *host) stopWriting() {
 	s.Out.Close()
 	s.TakeOutbox()
 	for s.size > 0 {
-		h.weigh(s.next(), -1)
+		h.countBytes(s.next(), -1)
 	}
 }
 
-// hearServer reads once from the server, and passes its whole lines on. It returns how many bytes there were.
-func (h *host) hearServer() int {
+// readServer reads once from the server, and passes its whole lines on. It returns how many bytes there were.
+func (h *host) readServer() int {
 	s := &h.server
 	n := s.Read()
 	for line := s.Line(); line != nil; line = s.Line() {
@@ -192,13 +193,13 @@ func (h *host) endServer(why string) {
 	_ = proc.SignalChild(s.pid, unix.SIGTERM)
 }
 
-// hearErrors passes on what the server writes to standard error. It returns how many bytes there were.
-func (h *host) hearErrors() int {
+// readStderr passes on what the server writes to standard error. It returns how many bytes there were.
+func (h *host) readStderr() int {
 	s := &h.server
-	n := s.errs.Read()
-	text := s.errs.TakeRest()
+	n := s.stderr.Read()
+	text := s.stderr.TakeRest()
 	if h.o.KeepStderr {
-		s.last.Add(text)
+		s.tail.Add(text)
 	}
 	h.tellFirst(text)
 	return n
@@ -213,28 +214,28 @@ func (h *host) tellFirst(text []byte) {
 		}
 	}
 	if first != nil && len(text) > 0 {
-		_, _ = first.err.Write(text)
+		_, _ = first.stderr.Write(text)
 	}
 }
 
 func (h *host) onServerEnd(code int) {
 	s := &h.server
 	s.pid = 0 // It is reaped, and another process may have its pid.
-	s.Drain(h.hearServer)
+	s.Drain(h.readServer)
 	h.lastLine()
-	s.errs.Drain(h.hearErrors)
+	s.stderr.Drain(h.readStderr)
 	v := Verdict{Next: Anew, Code: code, Why: s.why}
-	switch said := s.last.Said(); {
+	switch said := s.tail.Said(); {
 	case v.Why != "":
 	case s.spoke:
 		v.Why = fmt.Sprintf("the server ended (exit code %d) before it answered%s", code, said)
 	default:
 		v.Why = fmt.Sprintf("the server exited with code %d before it had answered anything%s", code, said)
 	}
-	s.forget()
+	s.reset()
 	if h.ending {
 		h.done = true
 		return
 	}
-	h.part(v)
+	h.endWithServer(v)
 }

@@ -19,35 +19,11 @@ func (p *Page) watch() {
 	at.poll(onSignal, p.signalFD, unix.POLLIN)
 	at.poll(onParent, p.parentFD, unix.POLLIN)
 	at.poll(onAnchor, call(unix.SYS_PIDFD_OPEN, uintptr(p.supervisor), 0, 0, 0, 0, 0), unix.POLLIN)
-	due, killed, ended, held := int64(0), false, false, uintptr(0)
+	due, killed, ended := int64(0), false, false
+	p.undelivered = 0
 	for !ended {
-		at.wait(p.next(at, due))
-		for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
-			switch {
-			case sig == uintptr(unix.SIGCHLD):
-				ended = p.collect(at) || ended
-			case p.fronts != 0 && p.listening == 0 && !ends(sig): // It would kill a front that does not hear it yet.
-			case p.passes(at):
-				if ends(sig) && p.listening == 0 {
-					held = sig
-				}
-				if !ends(sig) || p.jumping == 0 || p.listening != 0 {
-					tell(p.supervisor, sig)
-				}
-			}
-			if ends(sig) {
-				p.unheard = int64(sig)
-			}
-			if ends(sig) && p.asked == 0 {
-				p.asked = at.now()
-			}
-		}
-		if held != 0 && p.listening != 0 {
-			if p.heard == 0 {
-				tell(p.supervisor, held)
-			}
-			held = 0
-		}
+		at.wait(p.nextLook(at, due))
+		ended = p.passSignals(at)
 		if (at.fired(onParent) || p.parentGone()) && p.asked == 0 {
 			p.asked = at.now()
 		}
@@ -74,13 +50,48 @@ func (p *Page) watch() {
 	}
 }
 
-// fork starts the process that ends the session in place of a dead supervisor. The anchor itself starts no runtime: a signal would
-// kill that before it hears any, and with it the last one that all orphans fall to. Whoever takes over may be killed as well, and
-// is replaced. It dies with the anchor: nothing of the session is below it, and its lock would keep reap away. The result is negative where that has happened too often.
+// passSignals passes on what has arrived, and waits for the children that have ended. It reports whether the supervisor has.
 //
 //go:nosplit
 //go:norace
-func (p *Page) fork() int64 {
+func (p *Page) passSignals(at *room) (ended bool) {
+	for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
+		switch {
+		case sig == uintptr(unix.SIGCHLD):
+			ended = p.collect(at) || ended
+		case p.hasFront != 0 && p.listening == 0 && !ends(sig): // It would kill a front that does not hear it yet.
+		case p.passes(at):
+			if ends(sig) && p.listening == 0 {
+				p.undelivered = sig
+			}
+			if !ends(sig) || p.jumping == 0 || p.listening != 0 {
+				tell(p.supervisor, sig)
+			}
+		}
+		if ends(sig) {
+			p.unheard = int64(sig)
+		}
+		if ends(sig) && p.asked == 0 {
+			p.asked = at.now()
+		}
+	}
+	if p.undelivered != 0 && p.listening != 0 {
+		if p.heard == 0 {
+			tell(p.supervisor, p.undelivered)
+		}
+		p.undelivered = 0
+	}
+	return ended
+}
+
+// forkRecovery starts the process that ends the session in place of a dead supervisor. The anchor itself starts no runtime: a
+// signal would kill that before it hears any, and with it the last one that all orphans fall to. Whoever takes over may be killed as
+// well, and is replaced. It dies with the anchor: nothing of the session is below it, and its lock would keep reap away. The result
+// is negative after maxTakeovers.
+//
+//go:nosplit
+//go:norace
+func (p *Page) forkRecovery() int64 {
 	p.jumping, p.listening, p.heard, p.fate, p.asked = 1, 0, 0, int64(unix.SIGKILL), 0
 	if p.takeovers++; p.takeovers <= maxTakeovers {
 		if s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); s >= 0 {
@@ -94,11 +105,11 @@ func (p *Page) fork() int64 {
 // maxTakeovers bounds how often a killed process is replaced.
 const maxTakeovers = 8
 
-// next is when the anchor is to look again: when it is due, or in a moment where it must ask for the parent.
+// nextLook is when the anchor is to look again: when it is due, or in a moment where it must ask for the parent.
 //
 //go:nosplit
 //go:norace
-func (p *Page) next(at *room, due int64) int64 {
+func (p *Page) nextLook(at *room, due int64) int64 {
 	if p.parent <= 0 || p.parentFD >= 0 || p.orphaned != 0 {
 		return due
 	}
@@ -143,12 +154,12 @@ func (p *Page) collect(at *room) (ended bool) {
 	return ended
 }
 
-// leave lets go of what only the supervisor needs. The gateway, or whoever holds the other end, is to see the end of file when
+// closeUnneeded lets go of what only the supervisor needs. The gateway, or whoever holds the other end, is to see the end of file when
 // the session's processes have let go. Standard error stays, for a panic.
 //
 //go:nosplit
 //go:norace
-func (p *Page) leave() {
+func (p *Page) closeUnneeded() {
 	if p.terminal == 0 {
 		null := "/dev/null\x00"
 		fd := call(unix.SYS_OPENAT, atWorkingDir, uintptr(unsafe.Pointer(unsafe.StringData(null))), unix.O_RDWR|unix.O_CLOEXEC, 0, 0, 0)

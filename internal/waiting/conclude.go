@@ -17,11 +17,11 @@ const (
 	homePatience = 3
 )
 
-// hungUp reports whether the client has closed its end, and left nothing to read.
+// clientHungUp reports whether the client has closed its end, and left nothing to read.
 //
 //go:nosplit
 //go:norace
-func (p *Page) hungUp(at *room) bool {
+func (p *Page) clientHungUp(at *room) bool {
 	at.status = 0
 	return at.polled[onStdin].revents&(unix.POLLHUP|unix.POLLRDHUP) != 0 &&
 		call(unix.SYS_IOCTL, 0, unix.TIOCINQ, uintptr(unsafe.Pointer(&at.status)), 0, 0, 0) == 0 && at.status == 0
@@ -46,7 +46,7 @@ func (p *Page) conclude(at *room) {
 		code = 128 + int64(detail)
 	}
 	call(unix.SYS_UNLINKAT, atWorkingDir, record, 0, 0, 0, 0)
-	if size := p.tell(at, code); size > 0 {
+	if size := p.finishDraft(at, code); size > 0 {
 		p.expire()
 		flags := uintptr(unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_CLOEXEC)
 		fd := call(unix.SYS_OPENAT, uintptr(p.historyFD), after(record), flags, 0o600, 0, 0)
@@ -55,11 +55,11 @@ func (p *Page) conclude(at *room) {
 	exit(code)
 }
 
-// tell completes the session's line for the history, and returns its size; 0 for none.
+// finishDraft completes the session's line for the history, and returns its size; 0 for none.
 //
 //go:nosplit
 //go:norace
-func (p *Page) tell(at *room, code int64) uintptr {
+func (p *Page) finishDraft(at *room, code int64) uintptr {
 	text, size := uintptr(unsafe.Pointer(&at.text)), uintptr(p.drafted)
 	if p.historyFD < 0 || size == 0 || size > maxDraft ||
 		call(unix.SYS_PREAD64, uintptr(p.keptFD), text, size, uintptr(p.draft), 0, 0) != int64(size) {
@@ -107,7 +107,7 @@ func (p *Page) expire() {
 	var timer [4]int64
 	timer[2] = homePatience
 	mask := ^uint64(1 << (unix.SIGALRM - 1))
-	p.act(uintptr(unix.SIGALRM), defaultAction)
+	p.setAction(uintptr(unix.SIGALRM), defaultAction)
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&mask)), 0, sigSetSize, 0, 0)
 	call(unix.SYS_SETITIMER, unix.ITIMER_REAL, uintptr(unsafe.Pointer(&timer)), 0, 0, 0, 0)
 }

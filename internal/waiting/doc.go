@@ -64,4 +64,8 @@
 //   - No pointer is written to a global, because a write barrier would need the runtime.
 //   - Only amd64 needs a thread pointer: what lies between assembly and Go reads g through it. The runtime sets its own.
 //   - A fork here is a plain copy of one thread, so the child may go on with anything.
+//
+// What you may touch: the table above is supervisor.go, anchor.go and waiter.go, a row a case. Only files with "amd64 || arm64"
+// on top run without a runtime; the others are plain Go, for the processes that have one. A new field of Page needs no more than
+// its line. The linker refuses a chain of calls whose frames are too large; build for both processors (make build GOARCH=arm64).
 package waiting

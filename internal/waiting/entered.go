@@ -11,10 +11,10 @@ import (
 // Entered reports what this process has become before its runtime started, the page of its session, and for a supervisor
 // what has happened. linked is false in a binary that was not linked to enter at atExec.
 func Entered() (role Role, page *Page, happening Event, linked bool) {
-	if playing != 0 {
-		page = *(**Page)(unsafe.Pointer(&shared))
+	if thisRole != 0 {
+		page = *(**Page)(unsafe.Pointer(&pageAddress))
 	}
-	return Role(playing), page, Event{Kind(happened), unix.Signal(detail)}, initialStack != 0
+	return Role(thisRole), page, Event{Kind(happened), unix.Signal(detail)}, initialStack != 0
 }
 
 // Environ is the environment byte for byte as it was given, duplicates, empty entries and order included; ok is false in
@@ -44,6 +44,9 @@ func Environ() (env []string, ok bool) {
 func Found() (Inherited, bool) {
 	return Inherited{blockedBefore, ignoredBefore, filesBefore, mostFilesBefore}, initialStack != 0
 }
+
+// NoteEnd says that the session is to end: the anchor gives the supervisor its time from now on.
+func (p *Page) NoteEnd() { p.noteEnd(&p.supervisorRoom) }
 
 // Queued reads a signal that does not end from the queue of those that stay blocked; 0 for none, or for one that is not to be
 // passed on. It is for a supervisor with a runtime.

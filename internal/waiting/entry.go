@@ -10,7 +10,7 @@ import (
 )
 
 // Written before the runtime starts, and only read by it. They are numbers, because a pointer would need a write barrier.
-var initialStack, shared, playing, happened, detail uintptr
+var initialStack, pageAddress, thisRole, happened, detail uintptr
 
 // What the runtime changes of what a process inherits: sets of signals with bit n-1 for signal n, and RLIMIT_NOFILE.
 var blockedBefore, ignoredBefore, filesBefore, mostFilesBefore uint64
@@ -60,102 +60,14 @@ func char(at uintptr) byte { return **(**byte)(unsafe.Pointer(&at)) }
 //go:norace
 func setChar(at uintptr, to byte) { **(**byte)(unsafe.Pointer(&at)) = to }
 
-// argument is where the n-th word of the command line is; it ends with a zero byte.
-//
-//go:nosplit
-//go:norace
-func argument(n uintptr) uintptr { return word(initialStack + wordSize*(1+n)) }
-
-// environment is where the list of variables begins.
-//
-//go:nosplit
-//go:norace
-func environment() uintptr { return initialStack + wordSize*(2+word(initialStack)) }
-
-// starts reports whether the text at a place begins with prefix.
-//
-//go:nosplit
-//go:norace
-func starts(at uintptr, prefix string) bool {
-	p := uintptr(unsafe.Pointer(unsafe.StringData(prefix)))
-	for end := p + uintptr(len(prefix)); p < end; p, at = p+1, at+1 {
-		if char(p) != char(at) {
-			return false
-		}
-	}
-	return true
-}
-
-// equals reports whether the text at a place is word.
-//
-//go:nosplit
-//go:norace
-func equals(at uintptr, word string) bool {
-	return starts(at, word) && char(at+uintptr(len(word))) == 0
-}
-
-// waits reports whether the command line is that of a session, and whether this may have a front.
-//
-//go:nosplit
-//go:norace
-func waits() (session, front bool) {
-	if word(initialStack) < 2 {
-		return false, false
-	}
-	if equals(argument(1), RoleSession) {
-		return true, false
-	}
-	session = equals(argument(1), "run")
-	return session, session && mayHaveFront()
-}
-
-// mayHaveFront reports whether one of the flags or variables is there that ask for a front. The runtime will tell; where
-// there is none after all, the waiter executes the program once more (RoleSession).
-//
-//go:nosplit
-//go:norace
-func mayHaveFront() bool {
-	for n, count := uintptr(2), word(initialStack); n < count; n++ {
-		at := argument(n)
-		if equals(at, "--") {
-			break
-		}
-		if char(at) != '-' {
-			continue
-		}
-		for at++; char(at) == '-'; at++ {
-		}
-		if starts(at, "share") || starts(at, "lazy") || starts(at, "hibernate") || starts(at, "on-crash") ||
-			starts(at, "stdout-guard") || starts(at, "keep-stderr") || starts(at, "restart-on") {
-			return true
-		}
-	}
-	for at := environment(); word(at) != 0; at += wordSize {
-		if starts(word(at), "MCP_TETHER_") && isFrontVariable(word(at)+uintptr(len("MCP_TETHER_"))) {
-			return true
-		}
-	}
-	return false
-}
-
-//go:nosplit
-//go:norace
-func isFrontVariable(at uintptr) bool {
-	return starts(at, "SHARE=") || starts(at, "LAZY=") || starts(at, "HIBERNATE=") || starts(at, "ON_CRASH=") ||
-		starts(at, "STDOUT_GUARD=") || starts(at, "KEEP_STDERR=") || starts(at, "RESTART_ON=")
-}
-
 // fail says why nothing was started, and ends the process.
 //
 //go:nosplit
 //go:norace
 func fail(why string) {
 	call(unix.SYS_WRITE, 2, uintptr(unsafe.Pointer(unsafe.StringData(why))), uintptr(len(why)), 0, 0, 0)
-	call(unix.SYS_EXIT_GROUP, failure, 0, 0, 0, 0, 0)
+	call(unix.SYS_EXIT_GROUP, ExitFailure, 0, 0, 0, 0, 0)
 }
-
-// failure is the exit code of our own failures.
-const failure = 125
 
 // begin is what atExec calls. The runtime starts when it returns.
 //
@@ -163,15 +75,15 @@ const failure = 125
 //go:norace
 func begin() {
 	remember()
-	session, front := waits()
+	session, front := isSession()
 	if !session {
 		return
 	}
-	p := meet()
+	p := mapPage()
 	if front && p.terminal == 0 {
-		for !p.stand() {
+		for !p.forkFront() {
 			p.watch()
-			p.rest()
+			p.waitAsleep()
 		}
 		return
 	}
@@ -190,13 +102,13 @@ func begin() {
 		return
 	}
 	for p.supervisor = s; ; p.supervisor = s {
-		p.leave()
+		p.closeUnneeded()
 		p.watch()
 		// A runtime that gets no thread aborts: then the supervisor has exited, and was not killed.
 		if !p.makeRoom(&p.anchorRoom, p.fate&0x7f == 0) {
 			p.giveUp()
 		}
-		if s = p.fork(); s == 0 {
+		if s = p.forkRecovery(); s == 0 {
 			dieWith(p.anchor)
 			p.jump(Recovery, 0, 0)
 			return
@@ -208,20 +120,20 @@ func begin() {
 	}
 }
 
-// meet maps the page, and notes who has started this process.
+// mapPage maps the page, and notes who has started this process.
 //
 //go:nosplit
 //go:norace
-func meet() *Page {
+func mapPage() *Page {
 	name := "mcp-tether\x00" // a front has executed /proc/self/exe
 	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(name))), 0, 0, 0, 0)
 	m := call(unix.SYS_MMAP, 0, unsafe.Sizeof(Page{}), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
 	if m < 0 && m > -4096 {
 		fail("mcp-tether: no memory to start\n")
 	}
-	shared = uintptr(m)
-	p := *(**Page)(unsafe.Pointer(&shared))
-	p.look()
+	pageAddress = uintptr(m)
+	p := *(**Page)(unsafe.Pointer(&pageAddress))
+	p.noteInherited()
 	p.fate = int64(unix.SIGKILL)
 	p.anchor, p.supervisor = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0), 0
 	p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD = -1, -1, -1, -1
@@ -259,11 +171,11 @@ func remember() {
 	}
 }
 
-// look notes what the anchor has inherited and blocks all signals.
+// noteInherited notes what the anchor has inherited and blocks all signals.
 //
 //go:nosplit
 //go:norace
-func (p *Page) look() {
+func (p *Page) noteInherited() {
 	at := &p.anchorRoom
 	where := uintptr(unsafe.Pointer(&at.text))
 	if call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_AS, 0, where, 0, 0) == 0 && word(where) < enoughMemory {
@@ -289,15 +201,15 @@ func (p *Page) look() {
 	// A parent that ignores SIGCHLD has no zombies, and so would we: no exit code, and no event.
 	if ignoredBefore>>(unix.SIGCHLD-1)&1 != 0 {
 		p.childrenIgnored = 1
-		p.act(uintptr(unix.SIGCHLD), defaultAction)
+		p.setAction(uintptr(unix.SIGCHLD), defaultAction)
 	}
 }
 
-// act sets the action for a signal.
+// setAction sets the action for a signal.
 //
 //go:nosplit
 //go:norace
-func (p *Page) act(sig, action uintptr) {
+func (p *Page) setAction(sig, action uintptr) {
 	var a [4]uintptr
 	a[0] = action
 	call(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&a)), 0, sigSetSize, 0, 0)
@@ -334,10 +246,10 @@ func (p *Page) openSignals() int64 {
 func (p *Page) jump(role Role, why, what uintptr) {
 	for sig := uintptr(1); sig <= uintptr(unix.SIGTERM); sig++ {
 		if ends(sig) || sig == uintptr(unix.SIGABRT) {
-			p.act(sig, ignoreAction)
+			p.setAction(sig, ignoreAction)
 		}
 	}
-	playing, happened, detail = uintptr(role), why, what
+	thisRole, happened, detail = uintptr(role), why, what
 }
 
 // ends reports whether a signal ends a session.

@@ -41,15 +41,15 @@ func (at *room) wait(due int64) {
 	}
 	n := call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&at.polled)), polledFDs, limit, 0, 0, 0)
 	if n < 0 {
-		at.calm()
+		at.forgetPoll()
 	}
 }
 
-// calm forgets what the last poll said, which has failed.
+// forgetPoll forgets what the last poll said, which has failed.
 //
 //go:nosplit
 //go:norace
-func (at *room) calm() {
+func (at *room) forgetPoll() {
 	for i := range at.polled {
 		at.polled[i].revents = 0
 	}
@@ -92,7 +92,8 @@ func (at *room) clear() {
 //go:nosplit
 //go:norace
 func (p *Page) take(at *room) uintptr {
-	if call(unix.SYS_READ, uintptr(p.signalFD), uintptr(unsafe.Pointer(&at.signal)), unsafe.Sizeof(at.signal), 0, 0, 0) < int64(unsafe.Sizeof(at.signal)) {
+	const size = unsafe.Sizeof(unix.SignalfdSiginfo{})
+	if call(unix.SYS_READ, uintptr(p.signalFD), uintptr(unsafe.Pointer(&at.signal)), size, 0, 0, 0) < int64(size) {
 		return 0
 	}
 	return uintptr(at.signal.Signo)
@@ -163,7 +164,7 @@ func (p *Page) reap(at *room) int64 {
 func dieWith(parent int64) {
 	call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
 	if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != parent {
-		exit(failure)
+		exit(ExitFailure)
 	}
 }
 
@@ -188,11 +189,11 @@ func tell(pid int64, sig uintptr) {
 	}
 }
 
-// ask notes that the session is to end, and tells the anchor.
+// noteEnd notes that the session is to end, and tells the anchor.
 //
 //go:nosplit
 //go:norace
-func (p *Page) ask(at *room) {
+func (p *Page) noteEnd(at *room) {
 	if p.asked == 0 {
 		p.asked = at.now()
 		tell(p.anchor, uintptr(unix.SIGCHLD))

@@ -5,41 +5,15 @@ import (
 )
 
 // Page is what the processes of a session share. It is mapped before the first fork, and nobody else can reach it: an
-// exec unmaps it. Pids are of our namespace; 0 is none. Descriptors are the supervisor's; -1 is none.
+// exec unmaps it. Pids are of our namespace; 0 is none. Descriptors are the supervisor's; -1 is none. What says yes or no is 1 or 0.
 type Page struct {
-	anchor, supervisor, starter, parent int64
-	// ready is set by the starter, and spawned by the supervisor (futex(2)).
-	ready, spawned uint32
-	// server is the server's pid, group its process group, and errno why it could not be executed. unmoved is why it is not in its leaf.
-	server, group, errno, unmoved int64
-	// status is the server's wait status once reaped is 1.
-	reaped, status int64
-	// asked is when the session was asked to end, in nanoseconds of CLOCK_MONOTONIC; 0 while it goes on.
-	asked int64
-	// jumping says that the supervisor is about to start its runtime, and listening that this hears signals. heard is the signal
-	// that ends which it has taken before.
-	jumping, listening, heard int64
-	// noSubreaper is not 0 where the supervisor could not become a child subreaper: -errno.
-	noSubreaper int64
-	// orphaned says that the parent is gone, where its pidfd could not be had.
-	orphaned int64
-	// done says that the session is over, and code is what to exit with.
-	done, code int64
-	// takeovers counts the processes that have taken over from a dead one.
-	takeovers int64
-	// fronts says that the supervisor is a front, which has its runtime from the first moment on.
-	fronts int64
-	// unheard is the last signal that ends which a front was told of.
-	unheard int64
-	// frontless says that the session needs no front after all. saved says that kept has what a next front needs, and that there may be
-	// one: none has begun to use it.
-	frontless, saved int64
-	// fate is the wait status of the supervisor, or of who has taken over from it.
-	fate int64
-
+	processes
 	inherited
 	held
 	prepared
+	served
+	ending
+	behind
 	closing
 
 	// What does not fit into a frame; each process has its own.
@@ -47,8 +21,52 @@ type Page struct {
 	clone                      cloneArgs
 }
 
-// inherited is what the anchor found when it was started: leads says that it leads a process group. Sets of signals have bit n-1 for signal n.
+// processes are those of the session, and the one that has started the anchor.
+type processes struct {
+	anchor, supervisor, starter, parent int64
+	// orphaned says that the parent is gone, where its pidfd could not be had.
+	orphaned int64
+	// noSubreaper is not 0 where the supervisor could not become a child subreaper: -errno.
+	noSubreaper int64
+	// fate is the wait status of the supervisor, or of who has taken over from it; takeovers counts these.
+	fate, takeovers int64
+}
+
+// served is the server, and what has become of it.
+type served struct {
+	// spawned is set by the supervisor (futex(2)).
+	spawned uint32
+	// server is the server's pid, group its process group, and errno why it could not be executed. unmoved is why it is not in its leaf.
+	server, group, errno, unmoved int64
+	// status is the server's wait status once reaped is 1.
+	reaped, status int64
+}
+
+// ending is how far the end of the session is.
+type ending struct {
+	// asked is when the session was asked to end, in nanoseconds of CLOCK_MONOTONIC; 0 while it goes on.
+	asked int64
+	// jumping says that the supervisor is about to start its runtime, and listening that this hears signals. heard is the signal
+	// that ends which it has taken before, unheard the last such signal that a front was told of.
+	jumping, listening, heard, unheard int64
+	// undelivered is a signal that ends which the anchor holds back until the supervisor's runtime hears signals.
+	undelivered uintptr
+	// done says that the session is over, and code is what to exit with.
+	done, code int64
+}
+
+// behind is what a waiter must know of the front.
+type behind struct {
+	// hasFront says that the supervisor is a front, which has its runtime from the first moment on.
+	hasFront int64
+	// frontless says that the session needs no front after all. saved says that kept has what a next front needs, and that there may be
+	// one: none has begun to use it.
+	frontless, saved int64
+}
+
+// inherited is what the anchor found when it was started. Sets of signals have bit n-1 for signal n.
 type inherited struct {
+	// leads says that the anchor leads a process group.
 	terminal, leads, childrenIgnored int64
 	mask, ignored                    uint64
 	// closed has bit n for a standard stream n that was not open.
@@ -76,6 +94,8 @@ type closing struct {
 
 // prepared is what the starter has found out.
 type prepared struct {
+	// ready is set last, by the starter: the server may be executed.
+	ready uint32
 	// foreign are the children that the anchor had before the session, and manyForeign says that there are more.
 	foreign     [16]int64
 	manyForeign int64

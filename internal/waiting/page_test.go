@@ -13,7 +13,7 @@ import (
 
 // What the starter has found out is in the page as the supervisor reads it: texts that end with a zero byte, the last one empty.
 func TestSetStart(t *testing.T) {
-	p := &Page{supervisor: int64(os.Getpid())} // it gets SIGCHLD, which does nothing
+	p := &Page{processes: processes{supervisor: int64(os.Getpid())}} // it gets SIGCHLD, which does nothing
 	s := Start{
 		Path: "/bin/srv", Words: 3, Drop: []string{"A=", "B="}, Add: []string{"C=1", "D="},
 		Leaf: 4, Kill: 5, Listener: -1, Gateway: 7, MustMove: true, Longest: time.Second,
@@ -52,7 +52,7 @@ func TestSetStartThatDoesNotFit(t *testing.T) {
 		"one byte too much":    {Start{Drop: []string{"x", fits(len(Page{}.drop) - 1)}}, false},
 		"all the room, in two": {Start{Drop: []string{"x", fits(len(Page{}.drop) - 2)}}, true},
 	} {
-		p := &Page{supervisor: int64(os.Getpid())}
+		p := &Page{processes: processes{supervisor: int64(os.Getpid())}}
 		err := p.SetStart(c.s)
 		if fits := err == nil; fits != c.fits || !fits && !errors.Is(err, unix.E2BIG) || (p.ready == 1) != c.fits {
 			t.Errorf("%s: %v, ready %d", name, err, p.ready)
@@ -62,10 +62,10 @@ func TestSetStartThatDoesNotFit(t *testing.T) {
 
 // The end of a session begins once, and the server's status is told once it has ended.
 func TestPageTells(t *testing.T) {
-	p := &Page{anchor: int64(os.Getpid())} // it gets SIGCHLD as well
-	p.Begun()
+	p := &Page{processes: processes{anchor: int64(os.Getpid())}} // it gets SIGCHLD as well
+	p.NoteEnd()
 	asked := p.asked
-	if p.Begun(); asked == 0 || p.asked != asked {
+	if p.NoteEnd(); asked == 0 || p.asked != asked {
 		t.Errorf("asked at %d, then at %d", asked, p.asked)
 	}
 	if failed, unmoved := p.Failure(); failed != nil || unmoved != nil {

@@ -15,5 +15,8 @@ func Environ() (env []string, ok bool) { return nil, false }
 // Found says that nothing was noted.
 func Found() (Inherited, bool) { return Inherited{}, false }
 
+// NoteEnd does nothing: there is no anchor.
+func (p *Page) NoteEnd() {}
+
 // Queued has nothing: there is no page.
 func (p *Page) Queued() (sig unix.Signal, more bool) { return 0, false }

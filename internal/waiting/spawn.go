@@ -64,7 +64,7 @@ func (p *Page) execute() {
 		}
 	}
 	if p.childrenIgnored != 0 {
-		p.act(uintptr(unix.SIGCHLD), ignoreAction)
+		p.setAction(uintptr(unix.SIGCHLD), ignoreAction)
 	}
 	p.editEnvironment()
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)

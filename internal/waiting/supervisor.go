@@ -22,14 +22,14 @@ func (p *Page) supervise() (why, what uintptr) {
 	p.noSubreaper = call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	p.anchorFD = call(unix.SYS_PIDFD_OPEN, uintptr(p.anchor), 0, 0, 0, 0, 0)
 	if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != p.anchor {
-		exit(failure) // nothing was started
+		exit(ExitFailure) // nothing was started
 	}
 	s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_FILES, 0, 0, 0, 0, 0)
 	if s < 0 {
 		fail("mcp-tether: no process can be started\n")
 	}
 	if s == 0 {
-		p.begin()
+		p.becomeStarter()
 		return 0, 0
 	}
 	p.starter = s
@@ -55,7 +55,7 @@ func (p *Page) supervise() (why, what uintptr) {
 			continue
 		}
 		if why != uintptr(ByClient) {
-			p.ask(at)
+			p.noteEnd(at)
 		}
 		p.jumping = 1
 		p.endStarter()
@@ -63,13 +63,13 @@ func (p *Page) supervise() (why, what uintptr) {
 	}
 }
 
-// begin is the starter, which is about to start its runtime. It dies with the supervisor.
+// becomeStarter is the starter, which is about to start its runtime. It dies with the supervisor.
 //
 //go:nosplit
 //go:norace
-func (p *Page) begin() {
+func (p *Page) becomeStarter() {
 	dieWith(p.supervisor)
-	playing = uintptr(Starter)
+	thisRole = uintptr(Starter)
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)
 }
 
@@ -85,7 +85,7 @@ func (p *Page) event(at *room) (why, what uintptr) {
 				why, what = uintptr(BySignal), sig
 			}
 		case sig == uintptr(unix.SIGCHLD):
-			p.children(at)
+			p.reapChildren(at)
 		case p.server > 0 && p.reaped == 0 && p.passes(at):
 			tell(p.server, sig)
 		}
@@ -115,11 +115,11 @@ func (p *Page) event(at *room) (why, what uintptr) {
 	return 0, 0
 }
 
-// children waits for the children that have ended. If the starter has failed, its code is the session's.
+// reapChildren waits for the children that have ended. If the starter has failed, its code is the session's.
 //
 //go:nosplit
 //go:norace
-func (p *Page) children(at *room) {
+func (p *Page) reapChildren(at *room) {
 	for pid := p.reap(at); pid > 0; pid = p.reap(at) {
 		if pid != p.starter {
 			continue

@@ -71,7 +71,7 @@ func (p *Page) giveUp() {
 		}
 		text, flags = after(text), 0
 	}
-	code := int64(failure)
+	code := int64(ExitFailure)
 	if p.reaped != 0 {
 		if code = p.status >> 8 & 0xff; p.status&0x7f != 0 {
 			code = 128 + p.status&0x7f

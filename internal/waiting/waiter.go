@@ -8,14 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stand forks a front, and is its waiter then. In the front, whose runtime is to start, it returns true. To the front its waiter is
-// what an anchor is to a supervisor. The two share their table of files, as the front's record and the client's streams are the waiter's
-// while there is no front.
+// forkFront forks a front, and returns true in it: its runtime is to start. To the front its waiter is what an anchor is to a
+// supervisor. The two share their table of files: the record's lock and the client's streams are the waiter's while there is no front.
 //
 //go:nosplit
 //go:norace
-func (p *Page) stand() (front bool) {
-	p.fronts, p.jumping, p.listening, p.fate = 1, 1, 0, int64(unix.SIGKILL)
+func (p *Page) forkFront() (front bool) {
+	p.hasFront, p.jumping, p.listening, p.fate = 1, 1, 0, int64(unix.SIGKILL)
 	s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_FILES, 0, 0, 0, 0, 0)
 	if s < 0 {
 		fail("mcp-tether: no process can be started\n")
@@ -27,18 +26,18 @@ func (p *Page) stand() (front bool) {
 	dieWith(p.anchor)
 	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)
-	playing = uintptr(Front)
+	thisRole = uintptr(Front)
 	return true
 }
 
-// rest waits alone once the front has fallen asleep, until there is work for the next one or the session ends. Whatever else has ended the front has ended
-// the session, too.
+// waitAsleep waits alone once the front has fallen asleep, until there is work for the next one or the session ends. Whatever else
+// has ended the front has ended the session, too.
 //
 //go:nosplit
 //go:norace
-func (p *Page) rest() {
+func (p *Page) waitAsleep() {
 	if p.takeovers++; p.saved == 0 || p.takeovers > maxTakeovers {
-		p.follow()
+		p.exitAsFront()
 	}
 	p.closeOwn()
 	at := &p.anchorRoom
@@ -58,10 +57,10 @@ func (p *Page) rest() {
 			if p.closed&2 == 0 {
 				at.poll(onStdout, 1, 0)
 			}
-			at.wait(p.next(at, 0))
-			p.wake(at)
+			at.wait(p.nextLook(at, 0))
+			p.noteEvents(at)
 		}
-		over := happened != uintptr(ByStdin) || p.hungUp(at)
+		over := happened != uintptr(ByStdin) || p.clientHungUp(at)
 		if over && p.quiet != 0 {
 			p.conclude(at)
 		}
@@ -76,11 +75,11 @@ func (p *Page) rest() {
 	}
 }
 
-// wake notes what there is for a front to do.
+// noteEvents notes what there is for a front to do.
 //
 //go:nosplit
 //go:norace
-func (p *Page) wake(at *room) {
+func (p *Page) noteEvents(at *room) {
 	for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
 		if sig == uintptr(unix.SIGCHLD) {
 			for p.reap(at) > 0 {
@@ -105,11 +104,11 @@ func (p *Page) wake(at *room) {
 	}
 }
 
-// follow exits as the front has.
+// exitAsFront exits as the front has.
 //
 //go:nosplit
 //go:norace
-func (p *Page) follow() {
+func (p *Page) exitAsFront() {
 	if p.frontless != 0 {
 		p.executeSession()
 	}
@@ -127,7 +126,7 @@ func (p *Page) executeSession() {
 	self, as := "/proc/self/exe\x00", RoleSession+"\x00"
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)
 	if p.childrenIgnored != 0 {
-		p.act(uintptr(unix.SIGCHLD), ignoreAction)
+		p.setAction(uintptr(unix.SIGCHLD), ignoreAction)
 	}
 	setWord(initialStack+2*wordSize, uintptr(unsafe.Pointer(unsafe.StringData(as))))
 	call(unix.SYS_EXECVE, uintptr(unsafe.Pointer(unsafe.StringData(self))), initialStack+wordSize, environment(), 0, 0, 0)

@@ -11,8 +11,8 @@ import (
 // A client that is alone is served by one server after another. Lines pass as they are; what the mux knows of them is what the
 // next server must know, and what no server may be ended for.
 
-// passOn gives the server a line of which nothing is known, as soon as there is one.
-func (m *Mux) passOn(c *client, msg mcp.Message) {
+// passToServer gives the server a line of which nothing is known, as soon as there is one.
+func (m *Mux) passToServer(c *client, msg mcp.Message) {
 	blank := len(msg.Raw) == 0
 	m.server.used = m.server.used || !blank
 	m.server.unread = m.server.unread || msg.Kind != mcp.Opaque && msg.Kind != mcp.Notification
@@ -29,12 +29,12 @@ func (m *Mux) passOn(c *client, msg mcp.Message) {
 // Unread passes on bytes of the client that are no line.
 func (m *Mux) Unread(text []byte) []Out {
 	m.begin()
-	m.passOn(m.order[0], mcp.Message{Line: text, Raw: text, Kind: mcp.Unclear})
+	m.passToServer(m.order[0], mcp.Message{Line: text, Raw: text, Kind: mcp.Unclear})
 	return m.out
 }
 
-// pass gives the only client a line of the server of which nothing is known.
-func (m *Mux) pass(msg mcp.Message) {
+// passToClient gives the only client a line of the server of which nothing is known.
+func (m *Mux) passToClient(msg mcp.Message) {
 	if m.Alone {
 		m.toClient(m.order[0], msg.Line)
 	}
@@ -75,7 +75,7 @@ func (m *Mux) aloneTells(c *client, r request) {
 			m.roots.Changed = string(mcp.Splice(r.msg.Raw))
 		}
 	}
-	m.passOn(c, r.msg)
+	m.passToServer(c, r.msg)
 }
 
 // tellAlone passes on what has a meaning for the present server only.
@@ -95,7 +95,7 @@ func (m *Mux) confirmedAlone(c *client, r request) {
 		m.server.used = true
 	}
 	if m.acceptsCalls() || h.result == nil {
-		m.passOn(c, r.msg)
+		m.passToServer(c, r.msg)
 	}
 }
 

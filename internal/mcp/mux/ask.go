@@ -11,13 +11,9 @@ import (
 
 // ask is a request of the server to a client.
 type ask struct {
-	// n is its number, and cid its id at the client: that is the number, as the progress token there, but for a client that is alone.
-	n      int64
-	cid    string
+	ids
 	client *client
-	// id is its id as the server wrote it, key the same in one spelling, token the server's progress token, "" if it has none.
-	id, key, token string
-	method         string
+	method string
 	// mayTask says that the client may answer with a task.
 	mayTask bool
 }
@@ -30,7 +26,7 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 		return
 	case msg.ID == mcp.IDNull:
 		m.server.unread = true
-		m.pass(msg)
+		m.passToClient(msg)
 		return
 	case m.Alone:
 		m.server.used = m.server.used || msg.Method != mcp.MethodPing
@@ -41,7 +37,7 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 		return
 	}
 	c, why := m.clientFor(msg)
-	if msg.Method == mcp.MethodRoots && c != nil && !m.alone(c) {
+	if msg.Method == mcp.MethodRoots && c != nil && !m.isSole(c) {
 		c, why = nil, "it may not judge the calls of all by the roots of one"
 	}
 	if c == nil {
@@ -55,13 +51,14 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 // used again, so an answer that comes late is not taken for the answer to another question.
 func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 	m.lastAsk++
-	a := &ask{n: m.lastAsk, cid: msg.ID, client: c, id: id, key: msg.ID, method: msg.Method, mayTask: mcp.At(msg.Raw, "params", "task").To > 0}
+	a := &ask{ids: ids{n: m.lastAsk, ours: msg.ID, id: id, key: msg.ID}, client: c, method: msg.Method}
+	a.mayTask = mcp.At(msg.Raw, "params", "task").To > 0
 	var token mcp.Span
 	switch {
 	case m.Alone && m.server.renames:
-		a.cid = fmt.Sprintf(`"mcp-tether:%d"`, a.n)
+		a.ours = fmt.Sprintf(`"mcp-tether:%d"`, a.n)
 	case !m.Alone:
-		a.cid = strconv.FormatInt(a.n, 10)
+		a.ours = strconv.FormatInt(a.n, 10)
 		if token = mcp.At(msg.Raw, "params", "_meta", "progressToken"); token.To > 0 {
 			a.token = string(token.Of(msg.Raw))
 		}
@@ -72,13 +69,13 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 	if old := m.asked[a.key]; old != nil { // The server uses the id twice.
 		m.forget(old)
 	}
-	m.asks[a.cid], m.asked[a.key] = a, a
-	m.toClient(c, m.reworded(a, msg, put(msg.IDSpan, a.cid), put(token, a.cid)))
+	m.asks[a.ours], m.asked[a.key] = a, a
+	m.toClient(c, m.reworded(a, msg, replace(msg.IDSpan, a.ours), replace(token, a.ours)))
 }
 
 // reworded is what one side says of a request of the server, in the words of the other.
 func (m *Mux) reworded(a *ask, msg mcp.Message, edits ...mcp.Edit) []byte {
-	if m.Alone && a.cid == a.key {
+	if m.Alone && a.ours == a.key {
 		return msg.Line
 	}
 	return mcp.Splice(msg.Raw, edits...)
@@ -107,20 +104,16 @@ func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 		}
 		return nil, unknown
 	}
-	return m.only()
-}
-
-// only is the client that all is for which names none: the only one that the server has ever had. An open call is no
-// certainty, because background work of another one's call asks as well.
-func (m *Mux) only() (c *client, why string) {
+	// It names none, so it is for the only client that the server has ever had. An open call is no certainty: background work of
+	// another one's call asks as well.
 	if c = m.clients[m.sole]; c != nil {
 		return c, ""
 	}
 	return nil, "this request names no task, so it is not known which one it is for"
 }
 
-// alone reports whether the server has known no other client, and none is there to use it.
-func (m *Mux) alone(c *client) bool { return m.sole == c.id && len(m.order) == 1 }
+// isSole reports whether the server has known no other client, and none is there to use it.
+func (m *Mux) isSole(c *client) bool { return m.sole == c.id && len(m.order) == 1 }
 
 // clientAnswers takes a client's answer to a request of the server.
 func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
@@ -134,12 +127,12 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	if id := mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, msg.Result, "task", "taskId")); a.mayTask && id != "" {
 		m.tasks.ofClients[id] = c
 	}
-	m.toServerFrom(c, m.reworded(a, msg, put(msg.IDSpan, a.id)))
+	m.toServerFrom(c, m.reworded(a, msg, replace(msg.IDSpan, a.id)))
 	m.advance()
 }
 
 func (m *Mux) forget(a *ask) {
-	delete(m.asks, a.cid)
+	delete(m.asks, a.ours)
 	if m.asked[a.key] == a {
 		delete(m.asked, a.key)
 	}

@@ -54,21 +54,21 @@ func (p *Published) Add(newer Published) {
 	p.Roots = p.Roots || newer.Roots
 }
 
-// shelf is what is known of the server that answers one greeting, and what is new of that.
-type shelf struct {
+// cached is what is known of the server that answers one greeting, and what is new of that.
+type cached struct {
 	known, news Published
 }
 
-func (s *shelf) fresh() bool { return s.news.Answers != nil || s.news.Roots || s.news.Wrong }
+func (s *cached) fresh() bool { return s.news.Answers != nil || s.news.Roots || s.news.Wrong }
 
-// shelves are those of the client's handshake, and of requests without one.
-type shelves struct {
-	greeted, modern shelf
+// cache are those of the client's handshake, and of requests without one.
+type cache struct {
+	greeted, modern cached
 	// told says that the client was told something in the place of a server.
 	told bool
 }
 
-func (s *shelf) put(key string, a Answer) {
+func (s *cached) put(key string, a Answer) {
 	s.known.Add(Published{Answers: map[string]Answer{key: a}})
 	if s.news.Answers == nil {
 		s.news.Answers = map[string]Answer{}
@@ -77,8 +77,8 @@ func (s *shelf) put(key string, a Answer) {
 }
 
 // forget notes that a list is not what it was.
-func (s *shelves) forget(kind string) {
-	for _, one := range []*shelf{&s.greeted, &s.modern} {
+func (s *cache) forget(kind string) {
+	for _, one := range []*cached{&s.greeted, &s.modern} {
 		for key, a := range one.known.Answers {
 			if method, _, _ := strings.Cut(key, " "); method == kind+"/list" && !a.Never {
 				one.put(key, Answer{})
@@ -88,18 +88,18 @@ func (s *shelves) forget(kind string) {
 }
 
 // never notes that a list differs from one start to the next.
-func (s *shelves) never(kind string) { s.greeted.put(kind+"/list", Answer{Never: true}) }
+func (s *cache) never(kind string) { s.greeted.put(kind+"/list", Answer{Never: true}) }
 
 // wrong notes that no server is what the client was told.
-func (s *shelves) wrong() {
+func (s *cache) wrong() {
 	if s.told {
 		s.greeted.news.Wrong = true
 	}
 }
 
-// shelfKey is the request without its id; "" if nothing would be kept of its answer. Without a handshake each request says who
+// cacheKey is the request without its id; "" if nothing would be kept of its answer. Without a handshake each request says who
 // asks (2026-07-28).
-func shelfKey(r request, k *call) string {
+func cacheKey(r request, k *call) string {
 	switch {
 	case k.method == mcp.MethodInitialize:
 		return k.method
@@ -117,7 +117,7 @@ func (m *Mux) noteRequest(r request, k *call) {
 		k.list = k.rule.List
 	}
 	if m.Load != nil {
-		k.shelf = shelfKey(r, k)
+		k.cacheKey = cacheKey(r, k)
 	}
 }
 
@@ -130,7 +130,7 @@ func (m *Mux) noteAnswer(k *call, msg mcp.Message) {
 	case k.list != "":
 		m.learnList(k.list, msg, false)
 	}
-	if k.shelf != "" && k.method != mcp.MethodInitialize {
+	if k.cacheKey != "" && k.method != mcp.MethodInitialize {
 		m.keepAnswer(k, msg)
 	}
 }
@@ -162,28 +162,28 @@ func (m *Mux) keepAnswer(k *call, msg mcp.Message) {
 		return
 	}
 	if k.modern || k.method == mcp.MethodDiscover {
-		m.shelves.modern.put(k.shelf, a)
+		m.cache.modern.put(k.cacheKey, a)
 	} else {
-		m.shelves.greeted.put(k.shelf, a)
+		m.cache.greeted.put(k.cacheKey, a)
 	}
 }
 
 // publishGreeting keeps the answer to the handshake.
 func (m *Mux) publishGreeting(result []byte) {
 	if m.Load != nil {
-		m.shelves.greeted.put(mcp.MethodInitialize, Answer{Text: []byte(`{"result":` + string(result) + `}`)})
+		m.cache.greeted.put(mcp.MethodInitialize, Answer{Text: []byte(`{"result":` + string(result) + `}`)})
 	}
 }
 
 // TakePublished gives what the server has published since the last call, and the greeting that it belongs to; nil where nothing is
 // new.
 func (m *Mux) TakePublished() (greeting []byte, news *Published) {
-	s := &m.shelves.greeted
+	s := &m.cache.greeted
 	if m.roots.Usual && !s.known.Roots && m.handshake.line != "" {
 		s.known.Roots, s.news.Roots = true, true
 	}
 	if greeting = []byte(m.handshake.line); !s.fresh() {
-		s, greeting = &m.shelves.modern, nil
+		s, greeting = &m.cache.modern, nil
 	}
 	if !s.fresh() {
 		return nil, nil
@@ -203,12 +203,12 @@ func (m *Mux) tellPublished(c *client, r request, k *call) bool {
 	if r.isFirst() {
 		k.list = k.rule.List
 	}
-	s := &m.shelves.greeted
+	s := &m.cache.greeted
 	switch greets := k.method == mcp.MethodInitialize; {
 	case greets && h.result == nil:
 		s.known = m.Load(r.msg.Line)
 	case k.method == mcp.MethodDiscover && h.result == nil, k.modern && h.modern && h.result == nil:
-		if s = &m.shelves.modern; s.known.Answers == nil {
+		if s = &m.cache.modern; s.known.Answers == nil {
 			s.known = m.Load(nil)
 		}
 	case greets, k.list == "", h.phase != phaseDone:
@@ -216,7 +216,7 @@ func (m *Mux) tellPublished(c *client, r request, k *call) bool {
 	case s.known.Answers == nil:
 		s.known = m.Load([]byte(h.line))
 	}
-	a := s.known.Answers[shelfKey(r, k)]
+	a := s.known.Answers[cacheKey(r, k)]
 	if now := time.Now(); a.Never || len(a.Text) < 2 || !a.Until.IsZero() && (now.After(a.Until) || a.Until.Sub(now) > maxTTL) {
 		return false
 	}
@@ -225,7 +225,7 @@ func (m *Mux) tellPublished(c *client, r request, k *call) bool {
 	switch {
 	case k.method == mcp.MethodInitialize:
 		k.kept = r.msg.Line
-		m.greeted(k, msg)
+		m.keepHandshake(k, msg)
 		m.roots.Usual = s.known.Roots
 	case k.list != "":
 		m.learnList(k.list, msg, true)
@@ -234,13 +234,13 @@ func (m *Mux) tellPublished(c *client, r request, k *call) bool {
 		m.provesModern()
 		c.modern = c.modern || k.method != mcp.MethodDiscover
 	}
-	m.shelves.told = true
+	m.cache.told = true
 	m.toClient(c, line)
 	return true
 }
 
 // Told reports whether the client was told something in the place of a server.
-func (m *Mux) Told() bool { return m.shelves.told }
+func (m *Mux) Told() bool { return m.cache.told }
 
-// Forget says that no server could be had that is what the client was told.
-func (m *Mux) Forget() { m.shelves.wrong() }
+// RetractPublished says that no server could be had that is what the client was told.
+func (m *Mux) RetractPublished() { m.cache.wrong() }

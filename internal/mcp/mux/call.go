@@ -3,7 +3,6 @@ package mux
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -13,16 +12,11 @@ import (
 
 // call is a request to the server.
 type call struct {
-	// n is its number, and sid its id at the server: that is the number, as the progress token there, but for a client that is alone.
-	n   int64
-	sid string
+	ids
 	// client asked for it; nil for a request of the mux's own, or of a client that has left.
 	client *client
-	// id is its id as the client wrote it; key is the same in one spelling. token is the client's progress token as JSON,
-	// "" if it has none.
-	id, key, token string
-	method         string
-	rule           mcp.Rule
+	method string
+	rule   mcp.Rule
 	// target is the uri of a subscription or the id of a task.
 	target string
 	// level is the log level that the server gets by it, or that it names in _meta; 0: none.
@@ -30,8 +24,8 @@ type call struct {
 	// line waits for the server, or for another call. kept is what another server can be sent again: an initialize, or a
 	// subscription, of which agreed says what the server has agreed to report; nil until then.
 	line, kept, agreed []byte
-	// list is the list whose first page it asks for, shelf its name in the cache; "" for none.
-	list, shelf string
+	// list is the list whose first page it asks for, cacheKey its name in the cache; "" for none.
+	list, cacheKey string
 	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
 	own, sent, modern, mayTask bool
 }
@@ -46,8 +40,8 @@ type request struct {
 	token, version, level mcp.Span
 }
 
-// put is the edit that puts a text in the place of a value, if that is there.
-func put(value mcp.Span, with string) mcp.Edit { return mcp.Edit{Span: value, With: with} }
+// replace is the edit that puts a text in the place of a value, if that is there.
+func replace(value mcp.Span, with string) mcp.Edit { return mcp.Edit{Span: value, With: with} }
 
 // parse finds what the mux must know or change.
 func parse(msg mcp.Message) request {
@@ -64,10 +58,10 @@ func parse(msg mcp.Message) request {
 // clientAsks takes a request of a client.
 func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	id := string(msg.IDSpan.Of(msg.Raw))
-	k := &call{client: c, id: id, key: msg.ID, method: msg.Method, rule: mcp.RuleOf(msg.Method)}
+	k := &call{ids: ids{id: id, key: msg.ID}, client: c, method: msg.Method, rule: mcp.RuleOf(msg.Method)}
 	switch {
 	case m.Alone:
-		m.ask(c, parse(msg), k)
+		m.dispatch(c, parse(msg), k)
 	case msg.ID == mcp.IDNull:
 		m.refuse(c, mcp.IDNull, mcp.CodeInvalid, "the id must not be null")
 	case len(c.calls) >= maxOpen:
@@ -79,12 +73,12 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > maxHeld:
 		m.refuse(c, id, mcp.CodeInternal, "too much waits for the server")
 	default:
-		m.ask(c, parse(msg), k)
+		m.dispatch(c, parse(msg), k)
 	}
 }
 
-// ask sorts a request by what must be done about it.
-func (m *Mux) ask(c *client, r request, k *call) {
+// dispatch sorts a request by what must be done about it.
+func (m *Mux) dispatch(c *client, r request, k *call) {
 	k.modern = mcp.TextOf(r.msg.Raw, r.version) != ""
 	if why := m.mixes(r, k); why != "" {
 		m.refuse(c, k.id, mcp.CodeInvalid, why)
@@ -129,13 +123,13 @@ func (m *Mux) open(k *call) {
 	c := k.client
 	switch {
 	case m.Alone && c != nil:
-		k.sid = k.key
-	case m.Alone && k.sid == "":
-		k.sid = m.ownID()
+		k.ours = k.key
+	case m.Alone && k.ours == "":
+		k.ours = m.ownID()
 	case !m.Alone:
-		k.sid = strconv.FormatInt(k.n, 10)
+		k.ours = strconv.FormatInt(k.n, 10)
 	}
-	m.calls[k.sid] = k
+	m.calls[k.ours] = k
 	if c != nil {
 		c.calls[k.key] = k
 	}
@@ -146,43 +140,7 @@ func (m *Mux) line(r request, k *call, other mcp.Edit) []byte {
 	if m.Alone {
 		return r.msg.Line
 	}
-	return mcp.Splice(r.msg.Raw, put(r.msg.IDSpan, k.sid), put(r.token, k.sid), other)
-}
-
-// acceptsCalls reports whether the server takes requests now.
-func (m *Mux) acceptsCalls() bool {
-	if s := &m.server; s.away || s.leaving || s.stage != served {
-		return false
-	}
-	return m.Alone || m.handshake.phase != phaseAsked
-}
-
-// send gives a call to the server, now or as soon as it takes requests.
-func (m *Mux) send(k *call, line []byte) {
-	if m.acceptsCalls() {
-		m.sendNow(k, line)
-		return
-	}
-	m.held = append(m.held, k)
-	k.keep(line)
-}
-
-// keep keeps the line of a call that waits.
-func (k *call) keep(line []byte) {
-	k.line = bytes.Clone(line)
-	if k.client != nil {
-		k.client.held += int64(len(line))
-	}
-}
-
-// take takes the kept line back.
-func (k *call) take() []byte {
-	line := k.line
-	k.line = nil
-	if k.client != nil {
-		k.client.held -= int64(len(line))
-	}
-	return line
+	return mcp.Splice(r.msg.Raw, replace(r.msg.IDSpan, k.ours), replace(r.token, k.ours), other)
 }
 
 func (m *Mux) sendNow(k *call, line []byte) {
@@ -211,39 +169,13 @@ func (m *Mux) sendNow(k *call, line []byte) {
 	m.out = append(m.out, out)
 }
 
-// sendHeld gives the server what waits for it.
-func (m *Mux) sendHeld() {
-	held := m.held
-	m.held = nil
-	for _, k := range held {
-		switch {
-		case k.method == "": // What cannot be answered.
-			m.toServerFrom(k.client, k.take())
-		case k.method == mcp.MethodInitialize && !m.Alone && m.handshake.result != nil:
-			k.take()
-			m.met(k)
-		default:
-			m.send(k, k.take())
-		}
-	}
-}
-
-// unhold takes a call from those that wait.
-func (m *Mux) unhold(k *call) {
-	if k.line == nil {
-		return
-	}
-	k.take()
-	m.held = slices.DeleteFunc(m.held, func(other *call) bool { return other == k })
-}
-
 // serverAnswers takes a response of the server.
 func (m *Mux) serverAnswers(msg mcp.Message) {
 	m.server.answered = true
 	k := m.callOf(msg.ID)
 	switch {
 	case k == nil || !k.sent: // An answer to no question, or a late one.
-		m.pass(msg)
+		m.passToClient(msg)
 		return
 	case m.server.leaving && k.agreed != nil: // The next server gets the subscription again.
 		return
@@ -254,7 +186,7 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	}
 	switch {
 	case k.method == mcp.MethodInitialize:
-		m.initialized(k, msg)
+		m.handshakeAnswered(k, msg)
 	case k.method == mcp.MethodSetLevel:
 		m.levelSet(k, msg)
 	case k.method == mcp.MethodSubscribe:
@@ -262,12 +194,12 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case k.method == mcp.MethodTasksList && !msg.IsError:
 		m.deliver(k, msg, m.ownTasks(k, msg))
 	case k.method == mcp.MethodListen && !msg.IsError:
-		m.deliver(k, msg, put(mcp.At(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.id))
+		m.deliver(k, msg, replace(mcp.At(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.id))
 	default:
 		m.taskNews(k, msg)
 		m.deliver(k, msg, mcp.Edit{})
 	}
-	m.repeated(k)
+	m.noteRepeated(k)
 }
 
 // deliver gives an answer to the client that asked, with another edit beside that of the id, and closes the call.
@@ -277,15 +209,15 @@ func (m *Mux) deliver(k *call, msg mcp.Message, other mcp.Edit) {
 	case m.Alone:
 		m.toClient(k.client, msg.Line)
 	default:
-		m.toClient(k.client, mcp.Splice(msg.Raw, put(msg.IDSpan, k.id), other))
+		m.toClient(k.client, mcp.Splice(msg.Raw, replace(msg.IDSpan, k.id), other))
 	}
 }
 
 // close forgets a call.
 func (m *Mux) close(k *call) {
 	m.unhold(k)
-	if m.calls[k.sid] == k {
-		delete(m.calls, k.sid)
+	if m.calls[k.ours] == k {
+		delete(m.calls, k.ours)
 	}
 	if c := k.client; c != nil && c.calls[k.key] == k {
 		delete(c.calls, k.key)
@@ -309,10 +241,10 @@ func (m *Mux) cancel(c *client, r request) {
 	if k.sent && m.Alone {
 		m.tellAlone(c, r.msg)
 	} else if k.sent {
-		m.toServerFrom(c, mcp.Splice(r.msg.Raw, put(r.target, k.sid)))
+		m.toServerFrom(c, mcp.Splice(r.msg.Raw, replace(r.target, k.ours)))
 	}
 	m.close(k)
-	m.repeated(k)
+	m.noteRepeated(k)
 }
 
 // staysOn reports whether a call goes on when its client has left: what the server was sent after it counts on it, or it is a
@@ -335,9 +267,9 @@ func (m *Mux) abandonCalls(c *client) {
 		if k.staysOn() {
 			k.client = nil
 		} else if k.sent {
-			m.toServerFrom(c, append(mcp.Cancelled(k.sid, "the client has left"), '\n'))
-			delete(m.calls, k.sid)
-			m.repeated(k)
+			m.toServerFrom(c, append(mcp.Cancelled(k.ours, "the client has left"), '\n'))
+			delete(m.calls, k.ours)
+			m.noteRepeated(k)
 		}
 	}
 }
@@ -353,7 +285,7 @@ func (m *Mux) askOwn(method, target, params string) { m.send(m.own(method, targe
 func (m *Mux) own(method, target, params string) (*call, []byte) {
 	k := &call{own: true, method: method, rule: mcp.RuleOf(method), target: target}
 	m.open(k)
-	return k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.sid, method, params)
+	return k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", k.ours, method, params)
 }
 
 // callOf is the call that the server means by an id, nil if there is none. Some programs repeat a number as a string, which the

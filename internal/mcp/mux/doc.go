@@ -18,5 +18,8 @@
 // For another server (ServerGone, ServerStarted) what was told is cleared. Open calls get errors, the handshake is repeated, and then
 // what clients want is told again. A call that waits reaches the server behind all that, once. With Alone lines pass as they are.
 //
+// What you may touch: each file is one thing that a server keeps for its client, with the methods that both sides of it call. A
+// line of a client that is alone must leave as it came: no edit may reach it. rules_test.go has the cases, model_test.go all orders.
+//
 // Package mcp names the pages of the specification that this rests on.
 package mux

@@ -84,7 +84,7 @@ func (m *Mux) initialize(r request, k *call) {
 		h.confirmed = ""
 	case m.Alone:
 	case h.result != nil:
-		m.met(k)
+		m.answerInitialize(k)
 		return
 	case h.params == nil:
 		h.params = bytes.Clone(r.msg.Params.Of(r.msg.Raw))
@@ -92,20 +92,20 @@ func (m *Mux) initialize(r request, k *call) {
 	m.send(k, m.line(r, k, mcp.Edit{}))
 }
 
-// met answers initialize from the kept result.
-func (m *Mux) met(k *call) {
+// answerInitialize answers initialize from the kept result.
+func (m *Mux) answerInitialize(k *call) {
 	m.close(k)
-	k.client.met = true
+	k.client.initialized = true
 	m.toClient(k.client, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", k.id, m.handshake.result))
 }
 
-// initialized takes the server's answer to initialize.
-func (m *Mux) initialized(k *call, msg mcp.Message) {
+// handshakeAnswered takes the server's answer to initialize.
+func (m *Mux) handshakeAnswered(k *call, msg mcp.Message) {
 	if k.own {
-		m.greetedAgain(k, msg)
+		m.compareHandshake(k, msg)
 		return
 	}
-	m.greeted(k, msg)
+	m.keepHandshake(k, msg)
 	m.deliver(k, msg, mcp.Edit{})
 	if m.Alone {
 		return
@@ -116,14 +116,14 @@ func (m *Mux) initialized(k *call, msg mcp.Message) {
 	m.sendHeld()
 }
 
-// greeted takes the answer to an initialize of a client. An error leaves all as it was.
-func (m *Mux) greeted(k *call, msg mcp.Message) {
+// keepHandshake takes the answer to an initialize of a client. An error leaves all as it was.
+func (m *Mux) keepHandshake(k *call, msg mcp.Message) {
 	h := &m.handshake
 	if result := msg.Result.Of(msg.Raw); !msg.IsError && len(result) > 0 && result[0] == '{' {
 		h.result, h.params = bytes.Clone(result), bytes.Clone(mcp.ValueAt(k.kept, "params"))
 		h.line = string(bytes.TrimSuffix(k.kept, []byte("\n"))) + "\n"
 		if k.client != nil {
-			k.client.met = true
+			k.client.initialized = true
 		}
 		m.publishGreeting(result)
 	}
@@ -148,7 +148,7 @@ func (m *Mux) finishHandshake(line []byte) {
 // toAll gives a line to each client that knows the server.
 func (m *Mux) toAll(line []byte) {
 	for _, c := range m.order {
-		if c.met || c.modern {
+		if c.initialized || c.modern {
 			m.toClient(c, line)
 		}
 	}

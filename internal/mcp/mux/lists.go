@@ -86,12 +86,12 @@ func (m *Mux) listRead(kind string, msg mcp.Message) {
 		l.Told = false
 		m.lists[kind] = l
 	case may:
-		m.shelves.forget(kind)
+		m.cache.forget(kind)
 		m.tellChanged(changedMethod(kind))
 	case !msg.IsError:
 		m.server.failed = fmt.Sprintf("the server has changed: its list of %s is not the one that the client was given", kind)
 		m.server.changed = true
-		m.shelves.never(kind)
+		m.cache.never(kind)
 	}
 }
 
@@ -99,7 +99,7 @@ func (m *Mux) listRead(kind string, msg mcp.Message) {
 func (m *Mux) forgetList(method string) {
 	for _, kind := range kinds() {
 		if method == changedMethod(kind) {
-			m.shelves.forget(kind)
+			m.cache.forget(kind)
 		}
 	}
 }

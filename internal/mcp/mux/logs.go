@@ -35,7 +35,7 @@ func (m *Mux) setLevel(c *client, r request, k *call) {
 	}
 	c.level = level
 	k.level = m.lowest()
-	m.send(k, m.line(r, k, put(r.target, string(mcp.Quote(levels()[k.level-1])))))
+	m.send(k, m.line(r, k, replace(r.target, string(mcp.Quote(levels()[k.level-1])))))
 }
 
 // levelSet takes the server's answer.
@@ -73,8 +73,8 @@ func (m *Mux) log(msg mcp.Message, name string) {
 // wants reports whether a client is to get log messages of a level; 0 is an unknown level.
 func (m *Mux) wants(c *client, level int) bool {
 	switch {
-	case !c.met:
-		return c.listens(level)
+	case !c.initialized:
+		return c.callWants(level)
 	case level == 0 || m.logs.sent == 0:
 		return true
 	case c.level == 0:
@@ -83,9 +83,9 @@ func (m *Mux) wants(c *client, level int) bool {
 	return level >= c.level
 }
 
-// listens reports whether a call of a client asks for log messages of a level. A message does not say which call it is about
+// callWants reports whether a call of a client asks for log messages of a level. A message does not say which call it is about
 // (2026-07-28, server/utilities/logging).
-func (c *client) listens(level int) bool {
+func (c *client) callWants(level int) bool {
 	for _, k := range c.calls {
 		if k.sent && k.level > 0 && (level == 0 || level >= k.level) {
 			return true

@@ -1203,8 +1203,8 @@ func TestDeathsFindFaults(t *testing.T) {
 			}
 		},
 		"open subscriptions are lost": func(m *Mux) {
-			for _, k := range m.listens() {
-				delete(m.calls, k.sid)
+			for _, k := range m.openListens() {
+				delete(m.calls, k.ours)
 			}
 		},
 		"what waits is lost":              func(m *Mux) { m.held = nil },

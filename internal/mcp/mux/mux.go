@@ -47,42 +47,63 @@ type Mux struct {
 	// for a client without a handshake. If it is not nil, what a server publishes is gathered for TakePublished.
 	Load func(greeting []byte) Published
 
-	clients map[Client]*client
-	// order lists the clients as they came.
-	order []*client
-	// sole is the only client that the server has known since it started, 0 if there was none.
-	sole Client
-	// lastID is the last id that the server was given, lastAsk the last that a client was given.
-	lastID, lastAsk int64
-	// calls are what the server is asked, by the id that it knows. asks are what clients are asked, by the id that they know, and
-	// asked the same by the id of the server. All ids are in one spelling.
-	calls       map[string]*call
-	asks, asked map[string]*ask
-	// held are the calls that wait for the server, in order.
-	held      []*call
+	clientSet
+	openRequests
 	handshake handshake
 	logs      logs
 	tasks     tasks
 	server    server
 	roots     roots
 	lists     map[string]List
-	shelves   shelves
+	cache     cache
 	out       []Out
+}
+
+// clientSet are the clients.
+type clientSet struct {
+	clients map[Client]*client
+	// order lists the clients as they came.
+	order []*client
+	// sole is the only client that the server has known since it started, 0 if there was none, and several for more than one.
+	sole Client
+}
+
+// openRequests are those that wait for an answer, of either side. All ids are in one spelling.
+type openRequests struct {
+	// lastID is the last id that the server was given, lastAsk the last that a client was given.
+	lastID, lastAsk int64
+	// calls are what the server is asked, by the id that it knows. asks are what clients are asked, by the id that they know, and
+	// asked the same by the id of the server.
+	calls       map[string]*call
+	asks, asked map[string]*ask
+	// held are the calls that wait for the server, in order.
+	held []*call
+}
+
+// ids are those of a request. One side asks the mux, which asks the other.
+type ids struct {
+	// n is its number. ours is the id, and the progress token, by which the other side knows it: the number, but for a client that is
+	// alone.
+	n    int64
+	ours string
+	// id is its id as it came, and key the same in one spelling. token is the progress token as JSON that came with it, "" if none did.
+	id, key, token string
 }
 
 // New makes a mux without clients, for a server that was sent nothing.
 func New() *Mux {
 	return &Mux{
-		clients: map[Client]*client{}, calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{},
-		tasks: newTasks(), server: server{repeats: map[*call]bool{}}, lists: map[string]List{},
+		clientSet:    clientSet{clients: map[Client]*client{}},
+		openRequests: openRequests{calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{}},
+		tasks:        newTasks(), server: server{repeats: map[*call]bool{}}, lists: map[string]List{},
 	}
 }
 
 // client is what is known of a client.
 type client struct {
 	id Client
-	// met: its initialize is answered. modern: it uses requests without a handshake.
-	met, modern bool
+	// initialized: its initialize is answered. modern: it uses requests without a handshake.
+	initialized, modern bool
 	// calls are its requests that have no answer and were not cancelled, by their id in one spelling; the latest of several with one.
 	calls map[string]*call
 	// held counts the bytes that are kept for the client.
@@ -112,7 +133,7 @@ func (m *Mux) Detach(id Client) []Out {
 	m.abandonCalls(c)
 	m.abandonAsks(c)
 	m.abandonTasks(c)
-	m.unwatchAll(c)
+	m.unsubscribeAll(c)
 	return m.out
 }
 
@@ -138,7 +159,7 @@ func (m *Mux) FromServer(line []byte) []Out {
 	case mcp.Notification:
 		m.serverTells(msg)
 	case mcp.Opaque, mcp.Unclear: // Noise, or nothing that could be said to be for one client.
-		m.pass(msg)
+		m.passToClient(msg)
 	}
 	return m.out
 }
@@ -147,7 +168,7 @@ func (m *Mux) FromServer(line []byte) []Out {
 func (m *Mux) clientSays(c *client, msg mcp.Message) {
 	switch {
 	case msg.Kind == mcp.Request && m.Alone && msg.ID == mcp.IDNull: // Its answer could not be told from others.
-		m.passOn(c, msg)
+		m.passToServer(c, msg)
 	case msg.Kind == mcp.Request:
 		m.clientAsks(c, msg)
 	case msg.Kind == mcp.Response:
@@ -155,7 +176,7 @@ func (m *Mux) clientSays(c *client, msg mcp.Message) {
 	case msg.Kind == mcp.Notification:
 		m.clientTells(c, msg)
 	case m.Alone:
-		m.passOn(c, msg)
+		m.passToServer(c, msg)
 	case len(msg.Raw) > 0 && msg.Raw[0] == '[': // 2025-03-26, basic/index, "Batching"; no later version has it.
 		m.refuse(c, mcp.IDNull, mcp.CodeInvalid, "batches are not taken here: send each message in a line of its own")
 	case msg.Kind == mcp.Unclear:

@@ -68,7 +68,7 @@ func (m *Mux) ServerGone(why string) []Out {
 		}
 	}
 	for _, a := range m.openAsks() {
-		m.toClient(a.client, append(mcp.Cancelled(a.cid, "the server has ended"), '\n'))
+		m.toClient(a.client, append(mcp.Cancelled(a.ours, "the server has ended"), '\n'))
 		m.forget(a)
 	}
 	s := &m.server
@@ -101,7 +101,7 @@ func (m *Mux) ServerStarted() []Out {
 	m.begin()
 	m.server.away, m.server.answered = false, false
 	for _, c := range m.order {
-		if c.met || c.modern {
+		if c.initialized || c.modern {
 			m.noteKnown(c)
 		}
 	}
@@ -115,10 +115,10 @@ func (m *Mux) ServerStarted() []Out {
 	k := &call{own: true, method: mcp.MethodInitialize, rule: mcp.RuleOf(mcp.MethodInitialize)}
 	line := []byte(h.line)
 	if m.Alone {
-		k.sid = mcp.Parse(line).ID
+		k.ours = mcp.Parse(line).ID
 	}
 	if m.open(k); !m.Alone {
-		line = mcp.Splice(line[:len(line)-1], put(mcp.At(line, "id"), k.sid))
+		line = mcp.Splice(line[:len(line)-1], replace(mcp.At(line, "id"), k.ours))
 	}
 	m.repeat(k, line)
 	return m.out
@@ -133,8 +133,8 @@ func (m *Mux) repeat(k *call, line []byte) {
 // askAgain asks for something in words of our own.
 func (m *Mux) askAgain(method, target, params string) { m.repeat(m.own(method, target, params)) }
 
-// greetedAgain takes the answer to the handshake of a server that takes the place of another.
-func (m *Mux) greetedAgain(k *call, msg mcp.Message) {
+// compareHandshake takes the answer to the handshake of a server that takes the place of another.
+func (m *Mux) compareHandshake(k *call, msg mcp.Message) {
 	h, s := &m.handshake, &m.server
 	m.close(k)
 	delete(s.repeats, k)
@@ -149,7 +149,7 @@ func (m *Mux) greetedAgain(k *call, msg mcp.Message) {
 	}
 	if why := mcp.Lost(h.result, result); why != "" {
 		s.failed = "the server has changed: " + why
-		m.changed()
+		m.noteChanged()
 		return
 	}
 	m.publishGreeting(result)
@@ -161,10 +161,10 @@ func (m *Mux) greetedAgain(k *call, msg mcp.Message) {
 	m.repeatAll()
 }
 
-// changed notes that no server will take the place of the last one any more.
-func (m *Mux) changed() {
+// noteChanged notes that no server will take the place of the last one any more.
+func (m *Mux) noteChanged() {
 	m.server.changed = true
-	m.shelves.wrong()
+	m.cache.wrong()
 }
 
 // repeatAll tells a server what clients want: log level, subscriptions, news of roots. It is asked for the lists that clients have.
@@ -176,10 +176,10 @@ func (m *Mux) repeatAll() {
 			m.askAgain(mcp.MethodSetLevel, "", fmt.Sprintf(`{"level":%q}`, levels()[low-1]))
 		}
 	}
-	for _, uri := range m.allWatched() {
+	for _, uri := range m.allSubscribed() {
 		m.askAgain(mcp.MethodSubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
 	}
-	for _, k := range m.listens() {
+	for _, k := range m.openListens() {
 		m.repeat(k, k.kept)
 	}
 	if m.roots.Changed != "" && m.roots.Usual {
@@ -188,8 +188,8 @@ func (m *Mux) repeatAll() {
 	m.advance()
 }
 
-// listens are the open subscriptions that another server can be sent, in their order.
-func (m *Mux) listens() (all []*call) {
+// openListens are the open subscriptions that another server can be sent, in their order.
+func (m *Mux) openListens() (all []*call) {
 	for _, k := range m.calls {
 		if k.agreed != nil && !k.sent {
 			all = append(all, k)
@@ -199,8 +199,8 @@ func (m *Mux) listens() (all []*call) {
 	return all
 }
 
-// allWatched are the resources that any client is subscribed to, in the order of the requests.
-func (m *Mux) allWatched() (uris []string) {
+// allSubscribed are the resources that any client is subscribed to, in the order of the requests.
+func (m *Mux) allSubscribed() (uris []string) {
 	order := map[string]int64{}
 	for _, c := range m.order {
 		for uri, n := range c.uris {
@@ -214,15 +214,15 @@ func (m *Mux) allWatched() (uris []string) {
 	return uris
 }
 
-// repeated notes that a call was answered, or given up.
-func (m *Mux) repeated(k *call) {
+// noteRepeated notes that a call was answered, or given up.
+func (m *Mux) noteRepeated(k *call) {
 	if k == nil || !m.server.repeats[k] {
 		return
 	}
 	delete(m.server.repeats, k)
 	if k.own && k.method == mcp.MethodSubscribe { // No server watched the resource meanwhile, so it may have changed; or it is gone.
 		line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", mcp.MethodUpdated, mcp.Quote(k.target))
-		m.toWatchers(line, func(subscribed string) bool { return subscribed == k.target })
+		m.toSubscribers(line, func(subscribed string) bool { return subscribed == k.target })
 	}
 	m.advance()
 }
@@ -284,7 +284,7 @@ func (m *Mux) acknowledged(k *call, msg mcp.Message) (again bool) {
 	}
 	if again = m.server.repeats[k]; again {
 		m.listensAgain(k)
-		m.repeated(k)
+		m.noteRepeated(k)
 	}
 	return again
 }

@@ -54,10 +54,10 @@ func (m *Mux) State() State {
 	h, c := &m.handshake, m.order[0]
 	s := State{
 		Greeting: h.line, Confirmed: h.confirmed, Result: h.result, Modern: h.modern,
-		Level: c.level, Levels: m.logs.works, URIs: m.allWatched(), Lists: m.lists, Roots: m.roots.RootsState,
-		Told: m.shelves.told, Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
+		Level: c.level, Levels: m.logs.works, URIs: m.allSubscribed(), Lists: m.lists, Roots: m.roots.RootsState,
+		Told: m.cache.told, Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
 	}
-	for _, k := range m.listens() {
+	for _, k := range m.openListens() {
 		s.Listens = append(s.Listens, Listen{ID: k.id, Line: string(k.kept), Agreed: k.agreed})
 	}
 	return s
@@ -76,7 +76,7 @@ func Resume(id Client, s State) *Mux {
 	if h.confirmed != "" && h.result != nil {
 		h.phase = phaseDone
 	}
-	c.met, c.modern = h.result != nil, s.Modern
+	c.initialized, c.modern = h.result != nil, s.Modern
 	c.level, m.logs.works = s.Level, s.Levels
 	for i, uri := range s.URIs {
 		c.uris[uri] = int64(i + 1)
@@ -86,11 +86,12 @@ func Resume(id Client, s State) *Mux {
 		m.lists[kind] = list
 	}
 	for _, l := range s.Listens {
-		k := &call{client: c, id: l.ID, method: mcp.MethodListen, rule: mcp.RuleOf(mcp.MethodListen), kept: []byte(l.Line), agreed: l.Agreed, modern: true}
+		k := &call{ids: ids{id: l.ID}, client: c, method: mcp.MethodListen, rule: mcp.RuleOf(mcp.MethodListen), modern: true}
+		k.kept, k.agreed = []byte(l.Line), l.Agreed
 		k.key, _ = mcp.NormalID([]byte(l.ID))
 		m.open(k)
 	}
-	m.shelves.told = s.Told
+	m.cache.told = s.Told
 	m.roots.RootsState, m.lastAsk = s.Roots, s.Asks
 	m.server.away, m.server.renames, m.server.ownIDs = true, s.Asks > 0, s.OwnIDs
 	return m

@@ -21,8 +21,8 @@ type task struct {
 	client *client
 	// ended: a status or its result has said so. What says nothing goes on. fetched: its client needs the server no more for it.
 	ended, fetched bool
-	// sid is the token that the server knows, token the client's.
-	sid, token string
+	// ours is the token that the server knows, token the client's.
+	ours, token string
 }
 
 func newTasks() tasks { return tasks{known: map[string]*task{}, ofClients: map[string]*client{}} }
@@ -61,7 +61,7 @@ func (m *Mux) taskBegun(k *call, msg mcp.Message) {
 	if id == "" || m.tasks.known[id] != nil {
 		return
 	}
-	m.tasks.known[id] = &task{client: k.client, sid: k.sid, token: k.token}
+	m.tasks.known[id] = &task{client: k.client, ours: k.ours, token: k.token}
 	m.tasks.status(id, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, begun, "status")))
 }
 
@@ -107,5 +107,5 @@ func (m *Mux) ownTasks(k *call, msg mcp.Message) mcp.Edit {
 		}
 	}
 	text, _ := json.Marshal(own)
-	return put(list, string(text))
+	return replace(list, string(text))
 }

@@ -29,15 +29,15 @@ func (r *Relay) Disconnect(why string) {
 // takeRest reads what a server has left in the pipe. Of a line that has not ended the client gets nothing but a message that lacks
 // only its newline.
 func (r *Relay) takeRest() {
-	r.server.Drain(r.hearServer)
+	r.server.Drain(r.readServer)
 	if r.server.Unfinished() == 0 {
 		return
 	}
 	rest := r.server.TakeRest()
 	if m := mcp.Parse(rest); m.Kind != mcp.Opaque && m.Kind != mcp.Unclear {
 		r.fromServer(append(rest, '\n'))
-	} else if r.errs.guards && m.Kind == mcp.Opaque {
-		r.errs.stray(rest)
+	} else if r.stderr.guards && m.Kind == mcp.Opaque {
+		r.stderr.stray(rest)
 	}
 }
 
@@ -73,11 +73,11 @@ func (r *Relay) lookAtRestore() {
 	}
 }
 
-// Pause is for how long a new server is given time before Settled is called.
+// Pause is for how long a new server is given time before PauseOver is called.
 func (r *Relay) Pause() time.Duration { return r.mux.Pause() }
 
-// Settled says that this time is over.
-func (r *Relay) Settled() []Event {
+// PauseOver says that this time is over.
+func (r *Relay) PauseOver() []Event {
 	if r.mode == modeRestoring {
 		r.deliver(r.mux.PauseOver())
 		r.server.Flush()
@@ -100,9 +100,9 @@ func (r *Relay) Refuse(why string) []Event {
 	return r.events()
 }
 
-// Forget says that no server could be had that is what the client was told.
-func (r *Relay) Forget() {
-	r.mux.Forget()
+// RetractPublished says that no server could be had that is what the client was told.
+func (r *Relay) RetractPublished() {
+	r.mux.RetractPublished()
 	r.publish()
 }
 
@@ -117,16 +117,16 @@ func (r *Relay) Finish() {
 	r.endStdin()
 }
 
-// Flush passes on the server's last output, and then answers the open requests with an error, unless that is "". With
-// unread a message was too long to be read to its end, so its id may not be known: one more error has id null. Flush waits for a client that does not read for so
-// long, and reports whether the client has taken everything. A client that is gone gets nothing.
+// Flush passes on the server's last output, and then answers the open requests with an error, unless that is "". With unread a
+// message was too long to be read to its end, so its id may not be known: one more error has id null. Flush waits for a client that
+// does not read for so long, and reports whether the client has taken everything. A client that is gone gets nothing.
 func (r *Relay) Flush(answer string, unread bool, patience time.Duration) bool {
 	defer r.flushStderr()
 	r.final = true
 	if answer == "" && r.mode == modePassing || r.raw { // What the server has begun is the last that there is.
-		r.server.Drain(r.hearServer)
-		if rest := r.server.TakeRest(); r.errs.guards && !r.raw && len(rest) > 0 && mcp.IsStray(rest) {
-			r.errs.stray(rest)
+		r.server.Drain(r.readServer)
+		if rest := r.server.TakeRest(); r.stderr.guards && !r.raw && len(rest) > 0 && mcp.IsStray(rest) {
+			r.stderr.stray(rest)
 		} else {
 			r.client.Put(rest)
 		}
@@ -141,7 +141,7 @@ func (r *Relay) Flush(answer string, unread bool, patience time.Duration) bool {
 		r.client.Put(mcp.ErrorReply(mcp.IDNull, mcp.CodeInternal, answer))
 	}
 	for limit := time.Now().Add(patience); !r.client.Broken && r.client.Waiting() > 0; {
-		fds := []unix.PollFd{r.client.Tells()}
+		fds := []unix.PollFd{r.client.PollOut()}
 		n := proc.Poll(fds, max(time.Until(limit), 0))
 		if n == 0 && !time.Now().Before(limit) || fds[0].Revents&unix.POLLERR != 0 {
 			return false

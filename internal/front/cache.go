@@ -16,30 +16,30 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// Known is an entry of the user's cache: what a server publishes, and its command line without what looks like a secret.
+// cacheEntry is an entry of the user's cache: what a server publishes, and its command line without what looks like a secret.
 // The name of the entry is a hash of all that the server may depend on.
-type Known struct {
+type cacheEntry struct {
 	Version int      `json:"version"`
 	Args    []string `json:"args"`
 	mux.Published
 }
 
-// knownVersion is the version of an entry. It is part of the name as well.
-const knownVersion = 2
+// entryVersion is the version of an entry. It is part of the name as well.
+const entryVersion = 2
 
-// ParseKnown reads an entry. The error says that it is none that we have written: a line of JSON.
-func ParseKnown(text []byte) (k Known, err error) {
+// parseEntry reads an entry. The error says that it is none that we have written: a line of JSON.
+func parseEntry(text []byte) (k cacheEntry, err error) {
 	if err = json.Unmarshal(text, &k); err != nil {
 		return k, err
 	}
-	if k.Version != knownVersion || len(k.Answers) == 0 || bytes.IndexByte(text, '\n') != len(text)-1 {
+	if k.Version != entryVersion || len(k.Answers) == 0 || bytes.IndexByte(text, '\n') != len(text)-1 {
 		return k, errors.New("not an entry of this version")
 	}
 	return k, nil
 }
 
-// known is what earlier sessions have left about one server, in the user's cache.
-type known struct {
+// cache is what earlier sessions have left about one server, in the user's cache.
+type cache struct {
 	command []string
 	log     zerolog.Logger
 	// first is the identity of the server when it was first asked about; "" if that could not be found.
@@ -48,7 +48,7 @@ type known struct {
 }
 
 // load gives what is known of the server that answers a greeting, which is the client's initialize, or nil without a handshake.
-func (k *known) load(greeting []byte) (nothing mux.Published) {
+func (k *cache) load(greeting []byte) (nothing mux.Published) {
 	id, found := identity(k.command)
 	if !k.asked {
 		k.first, k.asked = id, true
@@ -57,7 +57,7 @@ func (k *known) load(greeting []byte) (nothing mux.Published) {
 		k.log.Debug().Msg("the server is started: it is not known what its command starts")
 		return nothing
 	}
-	dir, name, err := entry(id, greeting)
+	dir, name, err := openEntry(id, greeting)
 	if err != nil {
 		k.log.Warn().Err(err).Msg("without a cache the server is started: --lazy has no effect")
 		return nothing
@@ -67,9 +67,9 @@ func (k *known) load(greeting []byte) (nothing mux.Published) {
 	if errors.Is(err, unix.ENOENT) {
 		return nothing
 	}
-	var e Known
+	var e cacheEntry
 	if err == nil {
-		e, err = ParseKnown(text)
+		e, err = parseEntry(text)
 	}
 	if err != nil {
 		k.log.Warn().Err(err).Msg("what was left about the server is not used")
@@ -79,12 +79,12 @@ func (k *known) load(greeting []byte) (nothing mux.Published) {
 }
 
 // save adds what the server has published. It is left out if the server's files have changed since it was started.
-func (k *known) save(greeting []byte, news mux.Published) {
+func (k *cache) save(greeting []byte, news mux.Published) {
 	id, found := identity(k.command)
 	if !found || k.first != "" && id != k.first {
 		return
 	}
-	dir, name, err := entry(id, greeting)
+	dir, name, err := openEntry(id, greeting)
 	if err == nil {
 		defer dir.Close()
 		if err = k.replace(dir, name, news); err == nil {
@@ -94,18 +94,18 @@ func (k *known) save(greeting []byte, news mux.Published) {
 	k.log.Warn().Err(err).Msg("what the server publishes is not kept")
 }
 
-func (k *known) replace(dir *session.Directory, name string, news mux.Published) error {
+func (k *cache) replace(dir *session.Directory, name string, news mux.Published) error {
 	if news.Wrong {
 		return dir.RemoveCached(name)
 	}
-	var e Known
+	var e cacheEntry
 	if text, err := dir.ReadCached(name); err == nil {
-		e, err = ParseKnown(text)
+		e, err = parseEntry(text)
 		if err != nil {
-			e = Known{}
+			e = cacheEntry{}
 		}
 	}
-	e.Version, e.Args = knownVersion, session.Redact(k.command)
+	e.Version, e.Args = entryVersion, session.Redact(k.command)
 	if e.Add(news); len(e.Answers) == 0 {
 		return dir.RemoveCached(name)
 	}
@@ -116,8 +116,8 @@ func (k *known) replace(dir *session.Directory, name string, news mux.Published)
 	return dir.WriteCached(name, append(text, '\n'))
 }
 
-// entry is the directory of the cache, and the name of an entry in it. That tells nothing to who has not the user's secret.
-func entry(id string, greeting []byte) (*session.Directory, string, error) {
+// openEntry is the directory of the cache, and the name of an entry in it. That tells nothing to who has not the user's secret.
+func openEntry(id string, greeting []byte) (*session.Directory, string, error) {
 	dir, err := session.OpenCache(os.Getuid(), os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME"))
 	if err != nil {
 		return nil, "", err
@@ -127,6 +127,6 @@ func entry(id string, greeting []byte) (*session.Directory, string, error) {
 		dir.Close()
 		return nil, "", err
 	}
-	sum := session.KeyedHash(secret, fmt.Appendf(nil, "%d %d %s%s", knownVersion, len(id), id, mcp.ValueAt(greeting, "params")))
+	sum := session.KeyedHash(secret, fmt.Appendf(nil, "%d %d %s%s", entryVersion, len(id), id, mcp.ValueAt(greeting, "params")))
 	return dir, hex.EncodeToString(sum[:]), nil
 }

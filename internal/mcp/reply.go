@@ -1,21 +1,6 @@
 package mcp
 
-import (
-	"encoding/json"
-	"fmt"
-)
-
-// ValueAt gives the value at a path of keys, or nil if there is none. The case of keys counts, unlike in structs.
-func ValueAt(raw []byte, path ...string) json.RawMessage {
-	value := At(raw, path...)
-	if value.To == 0 {
-		return nil
-	}
-	return value.Of(raw)
-}
-
-// IsStray reports whether no receiver takes a line for a message.
-func IsStray(line []byte) bool { m := Parse(line); return m.Kind == Opaque }
+import "fmt"
 
 // Codes of errors (JSON-RPC 2.0, section 5.1). MCP's own are for other things (2026-07-28, basic/index, "Error Codes").
 const (

@@ -21,7 +21,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 		m.clientProgress(c, r)
 	case mcp.MethodRootsChanged:
 		// The server would ask for the roots again, and must not ask another client than the one whose roots it has.
-		if m.alone(c) {
+		if m.isSole(c) {
 			m.tell(c, r)
 		}
 	case mcp.MethodTaskStatus:
@@ -46,7 +46,7 @@ func (m *Mux) tell(c *client, r request) {
 // clientProgress takes the progress of a request of the server.
 func (m *Mux) clientProgress(c *client, r request) {
 	if a := m.askOf(mcp.IDOf(r.msg.Raw, r.target)); a != nil && a.client == c && a.token != "" {
-		m.toServerFrom(c, mcp.Splice(r.msg.Raw, put(r.target, a.token)))
+		m.toServerFrom(c, mcp.Splice(r.msg.Raw, replace(r.target, a.token)))
 	}
 }
 
@@ -101,7 +101,7 @@ func (m *Mux) subscriptionTells(msg mcp.Message, id mcp.Span) {
 		if msg.Method == mcp.MethodAcknowledged && m.acknowledged(k, msg) {
 			return
 		}
-		m.toClient(k.client, mcp.Splice(msg.Raw, put(id, k.id)))
+		m.toClient(k.client, mcp.Splice(msg.Raw, replace(id, k.id)))
 	}
 }
 
@@ -111,13 +111,13 @@ func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
 	key := mcp.IDOf(msg.Raw, id)
 	if a := m.asked[key]; a != nil {
 		m.forget(a)
-		m.toClient(a.client, m.reworded(a, msg, put(id, a.cid)))
+		m.toClient(a.client, m.reworded(a, msg, replace(id, a.ours)))
 		m.advance()
 		return
 	}
 	k := m.callOf(key)
 	if k == nil || !k.sent || k.client == nil || k.method != mcp.MethodListen {
-		m.pass(msg)
+		m.passToClient(msg)
 		return
 	}
 	if m.server.leaving && k.agreed != nil { // It may be the last word of a server that falls asleep.
@@ -125,10 +125,10 @@ func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
 	}
 	m.server.answered = true
 	m.close(k)
-	if m.pass(msg); !m.Alone {
-		m.toClient(k.client, mcp.Splice(msg.Raw, put(id, k.id)))
+	if m.passToClient(msg); !m.Alone {
+		m.toClient(k.client, mcp.Splice(msg.Raw, replace(id, k.id)))
 	}
-	m.repeated(k)
+	m.noteRepeated(k)
 }
 
 // serverProgress takes the progress of a call, or of the task that it began.
@@ -136,13 +136,13 @@ func (m *Mux) serverProgress(msg mcp.Message, token mcp.Span) {
 	id := mcp.IDOf(msg.Raw, token)
 	if k := m.callOf(id); k != nil {
 		if k.client != nil && k.token != "" {
-			m.toClient(k.client, mcp.Splice(msg.Raw, put(token, k.token)))
+			m.toClient(k.client, mcp.Splice(msg.Raw, replace(token, k.token)))
 		}
 		return
 	}
 	for _, t := range m.tasks.known {
-		if t.sid == strings.Trim(id, `"`) && !t.ended && t.token != "" {
-			m.toClient(t.client, mcp.Splice(msg.Raw, put(token, t.token)))
+		if t.ours == strings.Trim(id, `"`) && !t.ended && t.token != "" {
+			m.toClient(t.client, mcp.Splice(msg.Raw, replace(token, t.token)))
 			return
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"mcp-tether/internal/mcp"
 )
 
 // Busy is "" when nothing stands in the way of ending the server; otherwise it says for the log what does.
@@ -82,45 +80,6 @@ func (m *Mux) Works() bool {
 		}
 	}
 	return false
-}
-
-// Waits reports whether something waits for a server.
-func (m *Mux) Waits() bool { return len(m.held) > 0 }
-
-// First is what tells most of a client that is alone: its handshake, or else the first line that waits for a server; nil if it has
-// said nothing.
-func (m *Mux) First() []byte {
-	if m.handshake.line != "" {
-		return []byte(m.handshake.line)
-	}
-	if len(m.held) > 0 {
-		return m.held[0].line
-	}
-	return nil
-}
-
-// Held is how many bytes wait for a server.
-func (m *Mux) Held() (size int64) {
-	for _, c := range m.order {
-		size += c.held
-	}
-	return size
-}
-
-// RefuseHeld answers each request that waits for a server with an error. It drops what else waits, and says what that was.
-func (m *Mux) RefuseHeld(why string) (outs []Out, dropped []string) {
-	m.begin()
-	held := m.held
-	m.held = nil
-	for _, k := range held {
-		if line := k.take(); k.method == "" {
-			msg := mcp.Parse(line)
-			dropped = append(dropped, msg.Method)
-			continue
-		}
-		m.lose(k, why)
-	}
-	return m.out, dropped
 }
 
 // TakeUsed reports whether a message that matters has passed since the last call. A ping does not matter, nor does a message

@@ -17,7 +17,7 @@ func (m *Mux) subscribe(c *client, r request, k *call) {
 	m.open(k)
 	if k.method == mcp.MethodSubscribe {
 		c.uris[k.target] = k.n
-	} else if delete(c.uris, k.target); m.watched(k.target) {
+	} else if delete(c.uris, k.target); m.hasSubscriber(k.target) {
 		m.close(k)
 		m.toClient(c, mcp.PingReply(k.id))
 		return
@@ -25,8 +25,8 @@ func (m *Mux) subscribe(c *client, r request, k *call) {
 	m.send(k, m.line(r, k, mcp.Edit{}))
 }
 
-// watched reports whether a client is subscribed to a resource, or about to be.
-func (m *Mux) watched(uri string) bool {
+// hasSubscriber reports whether a client is subscribed to a resource, or about to be.
+func (m *Mux) hasSubscriber(uri string) bool {
 	return slices.ContainsFunc(m.order, func(c *client) bool { return c.uris[uri] > 0 })
 }
 
@@ -40,10 +40,10 @@ func (m *Mux) subscribed(k *call, msg mcp.Message) {
 	m.deliver(k, msg, mcp.Edit{})
 }
 
-// unwatchAll ends the subscriptions of a client that has left, where no other has them.
-func (m *Mux) unwatchAll(c *client) {
+// unsubscribeAll ends the subscriptions of a client that has left, where no other has them.
+func (m *Mux) unsubscribeAll(c *client) {
 	for _, uri := range slices.Sorted(maps.Keys(c.uris)) {
-		if !m.watched(uri) {
+		if !m.hasSubscriber(uri) {
 			m.askOwn(mcp.MethodUnsubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
 		}
 	}
@@ -54,8 +54,8 @@ func (m *Mux) unwatchAll(c *client) {
 // uri in another way. Then all subscribers that may be meant get the news.
 func (m *Mux) updated(msg mcp.Message, uri string) {
 	line := mcp.Splice(msg.Raw)
-	_ = m.toWatchers(line, func(subscribed string) bool { return strings.HasPrefix(uri, subscribed) }) || m.unsubscribes(uri) ||
-		m.toWatchers(line, func(string) bool { return true })
+	_ = m.toSubscribers(line, func(subscribed string) bool { return strings.HasPrefix(uri, subscribed) }) || m.unsubscribes(uri) ||
+		m.toSubscribers(line, func(string) bool { return true })
 }
 
 // unsubscribes reports whether the server has not yet said that it has ended a subscription.
@@ -68,8 +68,8 @@ func (m *Mux) unsubscribes(uri string) bool {
 	return false
 }
 
-// toWatchers gives a line to each client that is subscribed to a resource that may be meant.
-func (m *Mux) toWatchers(line []byte, meant func(subscribed string) bool) (found bool) {
+// toSubscribers gives a line to each client that is subscribed to a resource that may be meant.
+func (m *Mux) toSubscribers(line []byte, meant func(subscribed string) bool) (found bool) {
 	for _, c := range m.order {
 		for uri := range c.uris {
 			if meant(uri) {
