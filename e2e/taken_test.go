@@ -27,7 +27,7 @@ import (
 type taken map[string]int
 
 // rows are those of the table in docs/limits.md: what is counted, the most that a session of each kind may take, and what bounds it.
-// Of anything else none may be taken.
+// Of anything else none may be taken. A client of the engine that comes before the starter has gone leaves two descriptors of that.
 var rows = []struct {
 	name  string
 	most  [8]int
@@ -35,7 +35,7 @@ var rows = []struct {
 }{
 	{"processes", [8]int{2, 2, 2, 4, 1, 1, 2, 3}, "`RLIMIT_NPROC`, `TasksMax`, with all threads"},
 	{"threads", [8]int{2, 2, 14, 16, 1, 1, 15, 15}, "the same"},
-	{"descriptors", [8]int{15, 16, 21, 31, 8, 8, 14, 35}, "`RLIMIT_NOFILE`, each process its own"},
+	{"descriptors", [8]int{15, 16, 23, 31, 8, 8, 14, 35}, "`RLIMIT_NOFILE`, each process its own"},
 	{"pidfds", [8]int{4, 4, 4, 8, 1, 1, 3, 5}, ""},
 	{"signalfds", [8]int{2, 2, 2, 3, 1, 1, 1, 2}, ""},
 	{"eventfds", [8]int{0, 0, 3, 1, 0, 0, 1, 1}, ""},
