@@ -191,6 +191,9 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 		m.levelSet(k, msg)
 	case k.method == mcp.MethodSubscribe:
 		m.subscribed(k, msg)
+	case k.method == mcp.MethodUnsubscribe && !msg.IsError:
+		delete(m.server.subscribed, k.target)
+		m.deliver(k, msg, mcp.Edit{})
 	case k.method == mcp.MethodTasksList && !msg.IsError:
 		m.deliver(k, msg, m.ownTasks(k, msg))
 	case k.method == mcp.MethodListen && !msg.IsError:

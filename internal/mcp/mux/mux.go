@@ -95,7 +95,7 @@ func New() *Mux {
 	return &Mux{
 		clientSet:    clientSet{clients: map[Client]*client{}},
 		openRequests: openRequests{calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{}},
-		tasks:        newTasks(), server: server{repeats: map[*call]bool{}}, lists: map[string]List{},
+		tasks:        newTasks(), server: server{repeats: map[*call]bool{}, subscribed: map[string]bool{}}, lists: map[string]List{},
 	}
 }
 

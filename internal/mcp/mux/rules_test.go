@@ -391,3 +391,18 @@ func TestSubscriberLeavesDuringAHandshake(t *testing.T) {
 		}
 	}
 }
+
+// Of two that subscribe to a resource one leaves, and the other one is refused: nobody has what the server has accepted.
+func TestSubscriptionThatNobodyHas(t *testing.T) {
+	const accepted, refused = `{"id":4,"result":{}}`, `{"id":3,"error":{"code":-32602,"message":"no"}}`
+	for _, order := range [][2]string{{refused, accepted}, {accepted, refused}} {
+		f := met(t, 1, 2)
+		f.from(1, subscribe("subscribe", "file:///a"))
+		f.from(2, subscribe("subscribe", "file:///a"))
+		f.want(said(f.Detach(2)), "")
+		f.server(order[0])
+		if got, want := f.server(order[1]), `s {"jsonrpc":"2.0","id":5,"method":"resources/unsubscribe","params":{"uri":"file:///a"}}`; !strings.HasSuffix(got, want) {
+			t.Errorf("%q: %s", order, got)
+		}
+	}
+}

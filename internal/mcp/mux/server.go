@@ -18,6 +18,8 @@ type server struct {
 	stage                  stage
 	// repeats are what it was asked again, and has not answered.
 	repeats map[*call]bool
+	// subscribed are the resources of which it has accepted a subscription, and not ended it.
+	subscribed map[string]bool
 	// failed says why it cannot take the place of the last one, and changed that no later one can.
 	failed  string
 	changed bool
@@ -72,7 +74,7 @@ func (m *Mux) ServerGone(why string) []Out {
 		m.forget(a)
 	}
 	s := &m.server
-	m.server = server{away: true, renames: m.lastAsk > 0, ownIDs: s.ownIDs, used: s.used, repeats: map[*call]bool{}}
+	m.server = server{away: true, renames: m.lastAsk > 0, ownIDs: s.ownIDs, used: s.used, repeats: map[*call]bool{}, subscribed: map[string]bool{}}
 	m.sole = 0
 	m.tasks, m.logs.sent, m.roots = newTasks(), 0, roots{RootsState: m.roots.RootsState}
 	return m.out

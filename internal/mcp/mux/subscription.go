@@ -37,14 +37,25 @@ func (m *Mux) subscribed(k *call, msg mcp.Message) {
 			delete(c.uris, k.target)
 		}
 	}
+	if !msg.IsError {
+		m.server.subscribed[k.target] = true
+	}
 	m.deliver(k, msg, mcp.Edit{})
+	if m.server.subscribed[k.target] && !m.hasSubscriber(k.target) && !m.unsubscribes(k.target) { // Who had asked has left, or was refused.
+		m.unsubscribe(k.target)
+	}
+}
+
+// unsubscribe ends a subscription that no client has any more.
+func (m *Mux) unsubscribe(uri string) {
+	m.askOwn(mcp.MethodUnsubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
 }
 
 // unsubscribeAll ends the subscriptions of a client that has left, where no other has them.
 func (m *Mux) unsubscribeAll(c *client) {
 	for _, uri := range slices.Sorted(maps.Keys(c.uris)) {
 		if !m.hasSubscriber(uri) {
-			m.askOwn(mcp.MethodUnsubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
+			m.unsubscribe(uri)
 		}
 	}
 }
