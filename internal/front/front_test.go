@@ -46,6 +46,7 @@ func TestPress(t *testing.T) {
 		t.Error("it had time left")
 	}
 	f.onTime(f.back.escalateAt)
+	_, _ = in.Write([]byte("\n")) // A signal just before it reads again does not end the read.
 	hear("reminded\n")
 	f.onTime(f.back.escalateAt)
 	awaitBackend(t, f)
