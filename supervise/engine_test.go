@@ -16,10 +16,10 @@ import (
 )
 
 // listening is a session whose tree has an engine that no client has connected to yet, and the listener's number.
-func listening(t *testing.T) (s *Session, listener int) {
+func listening(t *testing.T, engine string) (s *Session, listener int) {
 	t.Helper()
 	s = &Session{}
-	s.hand.id, s.opts.Engine = session.NewID(), "unix:///nowhere"
+	s.hand.id, s.opts.Engine, s.opts.KillTimeout = session.NewID(), engine, time.Second
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -42,7 +42,7 @@ func listening(t *testing.T) (s *Session, listener int) {
 // When a tree ends, the kernel gives the number of its listener to the next file. The session must not take a byte in
 // that file for a client of an engine that it does not have any more.
 func TestClosedTreeLeavesNoListenerBehind(t *testing.T) {
-	s, listener := listening(t)
+	s, listener := listening(t, "unix:///nowhere")
 	r, w := testkit.Pipe(t)
 	defer r.Close()
 	defer w.Close()
@@ -64,7 +64,7 @@ func TestClosedTreeLeavesNoListenerBehind(t *testing.T) {
 
 // The control: a client that connects is seen while the session waits for its engine's clients.
 func TestListenerFires(t *testing.T) {
-	s, listener := listening(t)
+	s, listener := listening(t, "unix:///nowhere")
 	defer s.tree.close()
 	if fired := s.polled.wait(0); len(fired) > 0 {
 		t.Fatalf("%v has fired, and no client has connected", fired)
@@ -88,7 +88,7 @@ func TestListenerFires(t *testing.T) {
 
 // Whoever ends the session in place of the supervisor must know that there may be containers.
 func TestUseOfTheEngineIsOnRecord(t *testing.T) {
-	s, _ := listening(t)
+	s, _ := listening(t, "unix:///nowhere")
 	defer s.tree.close()
 	s.writeRecord(session.StateRunning)
 	for _, used := range []bool{false, true} {
@@ -112,7 +112,7 @@ func TestServeEngineWithoutOne(t *testing.T) {
 
 // A tree that is ending does not begin to serve clients: what they made would not be looked for any more.
 func TestEndingTreeServesNoClient(t *testing.T) {
-	s, listener := listening(t)
+	s, listener := listening(t, "unix:///nowhere")
 	s.tree.shutEngine()
 	if _, err := unix.FcntlInt(uintptr(listener), unix.F_GETFD, 0); err == nil {
 		t.Error("clients can still connect")
@@ -142,21 +142,7 @@ func TestRemovalLimit(t *testing.T) {
 // A front that looks whether the server may sleep reads in the record when a container was made.
 func TestMadeContainerIsOnRecord(t *testing.T) {
 	e := &testkit.Engine{}
-	s := &Session{}
-	s.hand.id, s.opts.Engine, s.opts.KillTimeout = session.NewID(), e.Listen(t), time.Second
-	runtime := t.TempDir()
-	t.Setenv("XDG_RUNTIME_DIR", runtime)
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	dir, err := session.Open(os.Getuid(), runtime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.lease, err = dir.Take(s.hand.id); err != nil {
-		t.Fatal(err)
-	}
-	s.newTree().openEngine()
-	s.tree.clear = true
-	s.tree.adoptEngine(s.tree.engine.Listener())
+	s, _ := listening(t, e.Listen(t))
 	defer s.tree.close()
 	for range 2 { // and the next one as well
 		before := time.Now()
@@ -177,7 +163,7 @@ func TestMadeContainerIsOnRecord(t *testing.T) {
 			t.Fatalf("%v has fired", fired)
 		}
 		s.noteMade()
-		if r, err := dir.Read(s.hand.id); err != nil || r.ContainerAt.Before(before) {
+		if r, err := s.lease.Dir().Read(s.hand.id); err != nil || r.ContainerAt.Before(before) {
 			t.Errorf("made at %v, on record %v, %v", before, r.ContainerAt, err)
 		}
 	}

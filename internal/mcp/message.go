@@ -40,9 +40,6 @@ type Message struct {
 	IDSpan, Params, Result, Error Span
 }
 
-// Answers reports whether the message ends the request that has its id.
-func (m *Message) Answers() bool { return m.Kind == Response && m.ID != "" && m.ID != IDNull }
-
 // byteOrderMark may stand before a message. Some receivers pass over it.
 const byteOrderMark = "\ufeff"
 

@@ -9,9 +9,6 @@ import (
 // Span is where in a text a value is; To is 0 if there is none.
 type Span struct{ From, To int }
 
-// Size is the length of the value, in bytes.
-func (s Span) Size() int { return s.To - s.From }
-
 // Of is the value in its text.
 func (s Span) Of(text []byte) []byte { return text[s.From:s.To] }
 

@@ -34,8 +34,6 @@ func rtSigaction(sig syscall.Signal, set, old *sigaction) error {
 // Ignore has the kernel drop a signal that the runtime catches. A child has its default again (syscall.ForkExec).
 func Ignore(sig syscall.Signal) error { return setAction(sig, sigaction{handler: sigIgn}) }
 
-func maskOf(s *unix.Sigset_t) uint64 { return *(*uint64)(unsafe.Pointer(s)) }
-
 func sigsetOf(mask uint64) (s unix.Sigset_t) {
 	*(*uint64)(unsafe.Pointer(&s)) = mask
 	return s
