@@ -413,7 +413,7 @@ func TestTakenKeys(t *testing.T) {
 	s.leave()
 }
 
-// The table in the documents is this one, without the rows that nothing bounds.
+// The table in the documents is this one, without the rows that nothing bounds or that no session takes any of.
 func TestTakenIsDocumented(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -423,7 +423,7 @@ func TestTakenIsDocumented(t *testing.T) {
 	}
 	b.WriteString(" what bounds it |\n|" + strings.Repeat("---|", len(kinds)+2) + "\n")
 	for _, r := range rows {
-		if r.bound == "" {
+		if r.bound == "" || r.most == [8]int{} {
 			continue
 		}
 		b.WriteString("| " + r.name + " |")
