@@ -60,7 +60,7 @@ help:
 	@echo "make peers    what is left in eleven cases under mcp-tether and other wrappers, as far as they are installed"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make model    all kills and stops of a session's processes in a model (docs/model.md), with spin and a C compiler"
-	@echo "make soak     sessions in random life for HOURS=2, counted (docs/soak.md); goes on where it was interrupted"
+	@echo "make soak     sessions in random life for HOURS=2, counted (docs/soak.md)"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
 	@echo "make generate man pages and docs/commands.md, after a change of flags"
