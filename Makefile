@@ -55,7 +55,7 @@ help:
 	@echo "make check    vet, lint, race detector, fuzz targets, binary size"
 	@echo "make lint     the first part of check; also: make race, make size"
 	@echo "make fuzz     each fuzz target for two seconds; longer: make fuzz FUZZTIME=5m"
-	@echo "make bench    speed and memory against a bare run in the same session"
+	@echo "make bench    speed and memory against a bare run, as root"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered, and the memory of 100 idle sessions"
 	@echo "make peers    what is left in eleven cases under mcp-tether and other wrappers, as far as they are installed"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
