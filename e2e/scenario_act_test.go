@@ -75,6 +75,11 @@ func (s *scenario) pid(ts *testscript.TestScript, whom string) int {
 		return s.PID
 	case "server":
 		return s.Server
+	case "front":
+		if s.setup.Bare {
+			return s.Server
+		}
+		return childrenOf(s.PID)[0]
 	case "supervisor":
 		if s.setup.Bare {
 			return s.Server
