@@ -131,11 +131,3 @@ func TestPsWatchStopped(t *testing.T) {
 	y.expect(firstScreen)
 	y.expect("0 outer$ ")
 }
-
-// Off a terminal there is no screen.
-func TestPsWatchOnAPipe(t *testing.T) {
-	t.Parallel()
-	if o := operator.run(t, "ps", "--watch"); o.code != 2 || !strings.Contains(o.stderr, "watch mcp-tether ps") {
-		t.Errorf("%+v", o)
-	}
-}
