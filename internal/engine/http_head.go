@@ -14,13 +14,6 @@ import (
 // MaxHead is the longest head that is read, in bytes. Clients of an engine send a few hundred.
 const MaxHead = 64 << 10
 
-// Methods with a meaning to readers of this package, spelled as in net/http.
-const (
-	MethodGet  = "GET"
-	MethodHead = "HEAD"
-	MethodPost = "POST"
-)
-
 var (
 	// ErrHeadTooLong says that a head has more than MaxHead bytes.
 	ErrHeadTooLong = errors.New("head is too long")
@@ -66,9 +59,9 @@ type framing struct {
 type Request struct {
 	framing
 	Method, Target string
-	Old            bool   // HTTP/1.0
 	Encoding       string // Content-Encoding; "" for none
 	Continue       bool   // the client waits for 100 Continue before it sends the body
+	Upgrade        bool   // the connection may become a stream; never with HTTP/1.0
 }
 
 // Response is what is to be known of a response's head.
@@ -76,9 +69,6 @@ type Response struct {
 	framing
 	Status int
 }
-
-// Success reports whether the server did what it was asked to do.
-func (r Response) Success() bool { return r.Status >= 200 && r.Status < 300 }
 
 // ParseRequest parses the head of a request. Every error wraps ErrMalformedHead.
 func ParseRequest(head []byte) (Request, error) {
@@ -89,13 +79,15 @@ func ParseRequest(head []byte) (Request, error) {
 	if !ok || !ok2 || !isToken(method) || target == "" || !isText(target) || proto != "HTTP/1.1" && proto != "HTTP/1.0" {
 		return r, fmt.Errorf("%w: request line %.80q", ErrMalformedHead, line)
 	}
-	r.Method, r.Target, r.Old = method, target, proto == "HTTP/1.0"
+	r.Method, r.Target = method, target
 	err := eachField(fields, func(name, value string) error {
 		switch {
 		case strings.EqualFold(name, "Content-Encoding") && !strings.EqualFold(value, "identity"):
 			r.Encoding = value
 		case strings.EqualFold(name, "Expect"):
 			r.Continue = strings.EqualFold(value, "100-continue")
+		case strings.EqualFold(name, "Upgrade"):
+			r.Upgrade = proto == "HTTP/1.1"
 		}
 		return r.setLength(name, value)
 	})

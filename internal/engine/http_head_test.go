@@ -39,15 +39,16 @@ func TestReadHead(t *testing.T) {
 
 func TestParseRequest(t *testing.T) {
 	for head, want := range map[string]Request{
-		"GET /_ping HTTP/1.1\r\n\r\n": {framing{-1, false}, "GET", "/_ping", false, "", false},
+		"GET /_ping HTTP/1.1\r\n\r\n": {framing{-1, false}, "GET", "/_ping", "", false, false},
 		"POST /x HTTP/1.1\r\ncontent-length:  12 \r\nExpect: 100-Continue\r\n\r\n": {
-			framing{12, false}, "POST", "/x", false, "", true,
+			framing{12, false}, "POST", "/x", "", true, false,
 		},
+		"GET /x HTTP/1.1\r\nupgrade: tcp\r\n\r\n": {framing{-1, false}, "GET", "/x", "", false, true},
 		"POST /x HTTP/1.1\nTransfer-Encoding: Chunked\nContent-Encoding: gzip\n\n": {
-			framing{-1, true}, "POST", "/x", false, "gzip", false,
+			framing{-1, true}, "POST", "/x", "gzip", false, false,
 		},
 		"\r\nPOST /x HTTP/1.0\r\nContent-Length: 3\r\nContent-Length: 3\r\nUpgrade: tcp\r\n\r\n": {
-			framing{3, false}, "POST", "/x", true, "", false,
+			framing{3, false}, "POST", "/x", "", false, false,
 		},
 	} {
 		if r, err := ParseRequest([]byte(head)); err != nil || r != want {

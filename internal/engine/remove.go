@@ -159,9 +159,6 @@ func (r *removal) end(ctx context.Context, t *target) error {
 		return r.cl.RemoveNetwork(ctx, t.ID)
 	case Container:
 	}
-	if t.now.State == "paused" {
-		_ = r.cl.Unpause(ctx, t.ID) // some engines cannot stop it otherwise
-	}
 	if t.now.Running() {
 		if stopped := !t.asked && r.stop(ctx, t.ID); !stopped {
 			_ = r.cl.Kill(ctx, t.ID) // or podman's removal waits for ten seconds

@@ -92,7 +92,7 @@ func (p *proxy) ask(at net.Conn, request []byte, to route) ([]byte, error) {
 	_, _ = at.Write(request) // an engine that takes no more may say why
 	var answer bytes.Buffer
 	r, body, err := readAnswer(bufio.NewReader(io.TeeReader(at, &answer)))
-	if err == nil && !r.Success() {
+	if err == nil && r.Status/100 != 2 {
 		return answer.Bytes(), nil
 	}
 	var object struct{ ID string }

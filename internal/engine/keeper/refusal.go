@@ -38,7 +38,7 @@ func (f refusal) send(client net.Conn, r engine.Request) {
 	}
 	response := fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
 		f.status, len(text))
-	if r.Method != engine.MethodHead {
+	if r.Method != "HEAD" {
 		response += string(text)
 	}
 	if _, err := io.WriteString(client, response); err != nil {
