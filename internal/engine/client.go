@@ -22,9 +22,7 @@ import (
 var (
 	// errNotFound says that the engine has no such object.
 	errNotFound = errors.New("no such object")
-	// errForbidden is what a filter in front of docker says of requests that it does not let pass.
-	errForbidden = errors.New("forbidden")
-	// errRefused is what some filters say of requests that they do not know, such as podman's own.
+	// errRefused is what a filter in front of an engine says of requests that it does not let pass, or does not know.
 	errRefused = errors.New("refused")
 	// errDependents is podman's refusal to remove a container whose namespaces other containers are in. It names them.
 	errDependents = errors.New("other containers depend on it")
@@ -35,7 +33,7 @@ var (
 )
 
 // Client sends requests to an engine, each on a connection of its own. The context bounds every call. Errors wrap
-// errNotFound, errForbidden, ErrUnreachable, errBadResponse or the context's.
+// errNotFound, errRefused, ErrUnreachable, errBadResponse or the context's.
 //
 // The paths are those of docker's API, without a version, so that the engine uses its own. Podman understands them too.
 // See docs.docker.com/reference/api/engine and docs.podman.io/en/latest/_static/api.html.
@@ -90,7 +88,7 @@ func (c Client) ContainersIn(ctx context.Context, id, name string) ([]string, er
 
 // isUnknown reports whether an engine other than podman, or a filter in front of it, may answer podman's own requests so.
 func isUnknown(err error) bool {
-	return errors.Is(err, errNotFound) || errors.Is(err, errForbidden) || errors.Is(err, errRefused)
+	return errors.Is(err, errNotFound) || errors.Is(err, errRefused)
 }
 
 // libpod is the root of podman's own API, which exists under a version only.
@@ -305,9 +303,7 @@ func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
 	}
 	said := fmt.Sprintf("the engine says %d: %s", r.Status, errorText(body))
 	switch r.Status {
-	case 403:
-		return nil, fmt.Errorf("%w: %s", errForbidden, said)
-	case 400, 405, 501:
+	case 400, 403, 405, 501:
 		return nil, fmt.Errorf("%w: %s", errRefused, said)
 	case 404:
 		return nil, fmt.Errorf("%w: %s", errNotFound, said)

@@ -154,9 +154,6 @@ func TestResolvePassesOverBrokenConfiguration(t *testing.T) {
 	if name := currentContext(variables("HOME="+filepath.Dir(dir), "DOCKER_CONFIG="+dir)); name != "" {
 		t.Errorf("context %q", name)
 	}
-	if name := currentContext(variables()); name != "" {
-		t.Errorf("without a home: %q", name)
-	}
 }
 
 func TestVariables(t *testing.T) {

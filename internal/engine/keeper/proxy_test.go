@@ -71,7 +71,6 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s", maxCreate+1, strings.Repeat("x", maxCreate+1)): 413,
 		"POST /containers/create HTTP/1.1\r\nContent-Length: +2\r\n\r\n{}":                                                                                400,
 		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n":                                                400,
-		"POST /containers/create HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}":                                                       415,
 		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n":                                                               400,
 		"POST /containers/create HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ":                                                           400,
 		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n":                                                        400,
@@ -213,7 +212,6 @@ func TestNothingHidesBehindARequest(t *testing.T) {
 		"POST /containers/c/attach HTTP/1.0\r\nConnection: keep-alive, Upgrade\r\nUpgrade: tcp\r\n\r\n",
 		// As Java's HttpClient begins each connection.
 		"GET /_ping HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n\r\n",
-		"\r\nGET /_ping HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		c := s.client()
 		c.say(first + hidden)
@@ -409,7 +407,7 @@ func TestEngineThatCannotBeReached(t *testing.T) {
 
 func TestNothingIsDialledBeforeARequest(t *testing.T) {
 	s := newScene(t, func(*peer) {})
-	for _, said := range []string{"", "\r\n", "GET / HT"} {
+	for _, said := range []string{"", "GET / HT"} {
 		c := s.client()
 		c.say(said)
 		c.hangUp()

@@ -12,12 +12,11 @@ import (
 
 // The statuses of refusals.
 const (
-	badRequest      = "400 Bad Request"
-	tooLarge        = "413 Content Too Large"
-	unsupportedType = "415 Unsupported Media Type"
-	headTooLarge    = "431 Request Header Fields Too Large"
-	badGateway      = "502 Bad Gateway"
-	unavailable     = "503 Service Unavailable"
+	badRequest   = "400 Bad Request"
+	tooLarge     = "413 Content Too Large"
+	headTooLarge = "431 Request Header Fields Too Large"
+	badGateway   = "502 Bad Gateway"
+	unavailable  = "503 Service Unavailable"
 )
 
 // refusal is an error response by the proxy instead of the engine.
