@@ -58,8 +58,7 @@ const (
 
 // How many there may be.
 const (
-	// MaxParts bounds the values of an answer: a short text may decode to much memory. In an engine's list a container has an
-	// object for each port, and any user may give one MiB of labels.
+	// MaxParts bounds the values of a child's answer: a short text may decode to much memory.
 	MaxParts = 32 << 10
 	// MaxValues bounds those of a configuration.
 	MaxValues = 1 << 20
