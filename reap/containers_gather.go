@@ -100,7 +100,7 @@ func (e *knownEngine) list(parent context.Context) {
 func (l *engineListing) recorded() {
 	for i := range l.h.Sessions {
 		s := &l.h.Sessions[i]
-		if s.Held || !s.Lease || !s.EngineUsed {
+		if s.Held || !s.EngineUsed {
 			continue
 		}
 		at, err := engine.EndpointAt(s.Engine)

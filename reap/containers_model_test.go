@@ -115,9 +115,9 @@ func (w *world) copies(from *crate) {
 func (w *world) judgeCrates(s *wrapped) {
 	for _, c := range s.crates {
 		switch {
-		case s.rec != nil && !s.rec.Lease && s.uid == w.h.UID:
+		case s.rec != nil && s.rec.Held && s.uid == w.h.UID:
 			c.verdict = innocent // nothing is known of the supervisor
-		case s.rec != nil && !s.rec.Lease:
+		case s.rec != nil && s.rec.Held:
 			c.verdict = either
 		default:
 			c.verdict = guilty
@@ -173,7 +173,7 @@ func (w *world) oldContainers() {
 		w.crate(engine.Container, "committed from one of an earlier boot", maps.Clone(c.Labels))
 	}
 	if w.chance(50) {
-		s := storedSession{Owner: uid, Lease: true, At: w.engine}
+		s := storedSession{Stored: inDirOf(uid), At: w.engine}
 		s.Record = session.Record{Version: 1, ID: id, Host: old, UID: uid, Supervisor: w.init.ID, EngineUsed: true}
 		w.h.Sessions = append(w.h.Sessions, s)
 	}
@@ -275,7 +275,7 @@ func this(e *knownEngine, o engine.Object) Finding {
 func byLabel(h *machine, _ Rules) (out []Finding) {
 	held := map[string]bool{}
 	for _, s := range h.Sessions {
-		held[s.ID] = s.Held || !s.Lease
+		held[s.ID] = s.Held
 	}
 	for _, i := range h.Engines[0].Have {
 		if id := i.Labels[engine.LabelSession]; id != "" && !held[id] {

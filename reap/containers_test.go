@@ -254,7 +254,7 @@ func deadSession(t *testing.T, host string, isUsed bool) *storedSession {
 		t.Fatal(err)
 	}
 	defer lease.Release()
-	s := &storedSession{Dir: dir, Owner: os.Getuid(), Lease: true}
+	s := &storedSession{Stored: session.Stored{Dir: dir}}
 	s.Record = session.Record{Version: session.Version, ID: deadID, Host: here, UID: os.Getuid(), Engine: host, EngineUsed: isUsed}
 	if err := lease.Write(s.Record); err != nil {
 		t.Fatal(err)
@@ -465,7 +465,7 @@ func TestEnginesNotAsked(t *testing.T) {
 	living := deadSession(t, e.url, true)
 	living.Held = true
 	unsure := deadSession(t, e.url, true)
-	unsure.Held, unsure.Lease = true, false
+	unsure.Held, unsure.Unread = true, errors.New("not known")
 	for _, reach := range []Reach{{Recorded: true}, {None: true, Engine: e.url}} {
 		h, warnings := scanned(t, reach, living, unsure)
 		if len(h.Engines) != 0 || len(e.Seen) != 0 || warnings != "" {

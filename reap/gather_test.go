@@ -92,13 +92,13 @@ func TestGatherOtherTable(t *testing.T) {
 func TestGatherDamagedRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		record             string
-		held, lease        bool
+		held               bool
 		unknown, supervise bool
 	}{
-		"damaged":                  {record: "{", lease: true, unknown: true},
-		"damaged, of a living one": {record: "{", held: true, lease: true, unknown: true, supervise: true},
-		"of an earlier version":    {record: `{"version":1,"id":"` + deadID + `"}`, lease: true, unknown: true},
-		"empty":                    {lease: true},
+		"damaged":                  {record: "{", unknown: true},
+		"damaged, of a living one": {record: "{", held: true, unknown: true, supervise: true},
+		"of an earlier version":    {record: `{"version":1,"id":"` + deadID + `"}`, unknown: true},
+		"empty":                    {},
 	} {
 		s := deadSession(t, "", false)
 		file := filepath.Join(s.Dir.Name, deadID)
@@ -123,7 +123,7 @@ func TestGatherDamagedRecords(t *testing.T) {
 		}
 		got := h.Sessions[i]
 		unknown := slices.ContainsFunc(h.Unknown, func(why string) bool { return strings.Contains(why, deadID) })
-		if got.Lease != c.lease || (got.Unread != nil) != (c.record != "") || unknown != c.unknown {
+		if (got.Unread != nil) != (c.record != "") || unknown != c.unknown {
 			t.Errorf("%s: %+v, unknown %q", name, got, h.Unknown)
 		}
 		found := find(h, Rules{Session: deadID})
@@ -169,7 +169,7 @@ func TestGatherNotesTheSearch(t *testing.T) {
 // belongs to another user, is none.
 func TestGatherLeafWithoutDescriptors(t *testing.T) {
 	at := "/sys/fs/cgroup/mcp-tether-" + deadID
-	dead := storedSession{Owner: os.Getuid(), Lease: true}
+	var dead storedSession
 	dead.Record = session.Record{ID: deadID, Cgroup: at}
 	h := &machine{UID: os.Getuid(), Sessions: []storedSession{dead}}
 	if h.addRecordedLeaves(); len(h.Leaves)+len(h.Unknown) > 0 {

@@ -56,7 +56,7 @@ func newIndex(h *machine, nothing bool) *index {
 	}
 	patterns, began := map[string][]string{}, map[string]time.Time{}
 	for _, s := range h.Sessions {
-		if s.Held || !s.Lease {
+		if s.Held {
 			x.supervised[s.ID] = true
 		}
 		patterns[s.ID], began[s.ID] = s.Keep, s.Started

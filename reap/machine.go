@@ -80,17 +80,9 @@ func (p *process) stuck() string {
 	return fmt.Sprintf("pid %d (%s) keeps its readers waiting: it cannot be looked at (what it waits for: /proc/%d/stack, as root)", p.PID, p.Comm, p.PID)
 }
 
-// storedSession is one record with the state of its lease.
+// storedSession is a record of the user's, and the engine that the session has used if it is dead.
 type storedSession struct {
-	session.Record
-	// Dir is the directory of the record, and Owner the user whose directory that is.
-	Dir   *session.Directory
-	Owner int
-	// Held says that a supervisor holds the lease; Lease is false when that could not be found out.
-	Held, Lease bool
-	// Unread says why the record cannot be read, and so what is to be kept; nil if it can, or if it is empty.
-	Unread error
-	// At is the engine that a dead session has used; nil for none.
+	session.Stored
 	At *knownEngine
 }
 

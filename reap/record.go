@@ -13,7 +13,7 @@ func (x *index) records(r Rules) []Finding {
 	for i := range x.h.Sessions {
 		s := &x.h.Sessions[i]
 		wanted := r.Session == "" || r.Session == s.ID
-		if !wanted || s.Held || !s.Lease || s.UID != s.Owner {
+		if !wanted || s.Held || s.UID != x.h.UID {
 			continue
 		}
 		if f, ok := x.record(s); ok {

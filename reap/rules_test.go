@@ -105,7 +105,7 @@ const deadID = "00112233445566ff"
 
 // dead adds the record of a dead session.
 func (h *machine) dead(server int) *storedSession {
-	h.Sessions = append(h.Sessions, storedSession{Lease: true})
+	h.Sessions = append(h.Sessions, storedSession{Stored: inDirOf(0)})
 	s := &h.Sessions[len(h.Sessions)-1]
 	s.Record = session.Record{Version: 1, ID: deadID, Host: here, Server: proc.ID{PID: server}, Supervisor: proc.ID{PID: 99_999, Start: 1}}
 	if server > 0 {
@@ -376,7 +376,6 @@ func TestFindSurplus(t *testing.T) {
 func TestFindSurplusOfSessions(t *testing.T) {
 	for name, c := range map[string]struct {
 		record session.Record
-		unread error
 		want   int
 	}{
 		"awake":  {record: session.Record{State: session.StateRunning, Server: proc.ID{PID: 10, Start: 5}}, want: 1},
@@ -385,7 +384,7 @@ func TestFindSurplusOfSessions(t *testing.T) {
 		h := table(t, "10 1 5 node s")
 		c.record.Host = here
 		for range 9 {
-			h.Sessions = append(h.Sessions, storedSession{Record: c.record, Unread: c.unread, Held: true, Lease: true})
+			h.Sessions = append(h.Sessions, storedSession{Stored: session.Stored{Record: c.record, Held: true}})
 		}
 		if found := find(h, modelRules()); len(found) != c.want || c.want > 0 && (found[0].Class != classSurplus || found[0].Count != 9) {
 			t.Errorf("%s: %+v", name, found)
