@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"sync"
 	"time"
 
 	"mcp-tether/cgroup"
@@ -88,19 +89,14 @@ func (h *machine) ask(r *proc.Reader) {
 		users, _ := sockets.Users([]int{pid}, inside)
 		return users[pid]
 	}
-	var readers map[string][]int // of all pipes and sockets, which are read once
-	h.Stdout = func(pid int) (bool, []int) {
-		if readers == nil {
-			readers = evidence.Readers(pids)
-		}
-		return evidence.Stdout(pid, readers)
-	}
+	ends := sync.OnceValue(func() evidence.Ends { return evidence.EndsOf(pids) })
+	h.Stdout = func(pid int) (bool, []int) { return evidence.Stdout(pid, ends()) }
 	h.Inside = func(pid int) bool {
 		ns, err := proc.Readlink(proc.Path(pid, "ns/pid"))
 		return err == nil && ns == fmt.Sprintf("pid:[%d]", h.PIDNS)
 	}
 	h.Holder = func(in evidence.Stdin) int {
-		if holders := in.Holders(pids); len(holders) > 0 {
+		if holders := in.Holders(ends()); len(holders) > 0 {
 			return holders[0]
 		}
 		return 0

@@ -44,8 +44,8 @@ type questions struct {
 	// process is in the pid namespace of the pass.
 	Stdin  func(pid int) evidence.Stdin
 	Inside func(pid int) bool
-	// Reached says by which socket of its own a process can be reached from outside of a tree; "" if by none.
-	Reached func(pid int, tree []int) string
+	// Reached says by which socket of its own one of some processes can be reached from outside of their tree; "" if none can.
+	Reached func(pids, tree []int) string
 	// User is the pid of a process of this user that is connected to a socket on which a process listens, and that is not inside
 	// of a session; 0 for none.
 	User func(pid int, inside []int) int

@@ -37,7 +37,7 @@ func table(t *testing.T, rows ...string) *machine {
 	}
 	h.Stdin = func(int) evidence.Stdin { return evidence.Stdin{Far: evidence.Severed, Why: "severed"} }
 	h.Inside = func(int) bool { return true }
-	h.Reached = func(int, []int) string { return "" }
+	h.Reached = func([]int, []int) string { return "" }
 	h.User = func(int, []int) int { return 0 }
 	h.Stdout = func(int) (bool, []int) { return false, nil }
 	h.Holder = func(evidence.Stdin) int { return 0 }
@@ -269,7 +269,12 @@ func TestFindDropped(t *testing.T) {
 		"a start script whose child listens": {
 			rows: []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv", "11 10 6 python python"},
 			given: func(h *machine) {
-				h.Reached = func(pid int, _ []int) string { return map[int]string{11: "it listens"}[pid] }
+				h.Reached = func(pids, _ []int) string {
+					if slices.Contains(pids, 11) {
+						return "it listens"
+					}
+					return ""
+				}
 			},
 		},
 		"a server in a pipeline, under a gateway that has dropped its launcher": {

@@ -181,14 +181,7 @@ func browsers() []string {
 }
 
 // reached says by which socket one of the processes can be reached; "" if none can.
-func (d *doors) reached() string {
-	for _, pid := range d.pids {
-		if why := d.h.Reached(pid, d.whole); why != "" {
-			return fmt.Sprintf("pid %d can be reached: %s", pid, why)
-		}
-	}
-	return ""
-}
+func (d *doors) reached() string { return d.h.Reached(d.pids, d.whole) }
 
 // isAncestor reports whether a pid is that of an ancestor of a process.
 func (x *index) isAncestor(pid int, of *process) bool {

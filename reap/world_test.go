@@ -190,9 +190,11 @@ func (w *world) machine() *machine {
 		return evidence.Stdin{Why: "gone"}
 	}
 	h.User = func(int, []int) int { return 0 }
-	h.Reached = func(pid int, _ []int) string {
-		if a := byPID[pid]; a != nil {
-			return a.reached
+	h.Reached = func(pids, _ []int) string {
+		for _, pid := range pids {
+			if a := byPID[pid]; a != nil && a.reached != "" {
+				return a.reached
+			}
 		}
 		return ""
 	}
