@@ -26,15 +26,12 @@ type engineListing struct {
 	byURL map[string]*knownEngine
 	err   error // of finding the engine of the docker command
 	wait  sync.WaitGroup
-	ctx   context.Context
-	stop  context.CancelFunc
 }
 
 // newEngineListing begins with the one engine that is known before any record is read. Without one in sight it costs a few
 // stat calls.
 func newEngineListing(h *machine, reach Reach) *engineListing {
 	l := &engineListing{h: h, reach: reach, byURL: map[string]*knownEngine{}}
-	l.ctx, l.stop = context.WithCancel(context.Background())
 	if reach.None || reach.Recorded {
 		return l
 	}
@@ -56,8 +53,6 @@ func newEngineListing(h *machine, reach Reach) *engineListing {
 	return l
 }
 
-func (l *engineListing) close() { l.stop() }
-
 // add asks an engine, once. One of two names is asked twice, and what it has is reported once.
 func (l *engineListing) add(at engine.Endpoint) *knownEngine {
 	if e := l.byURL[at.URL]; e != nil {
@@ -75,25 +70,25 @@ func (l *engineListing) add(at engine.Endpoint) *knownEngine {
 		return e
 	}
 	e.Client = engine.Client{Dial: at.Dial}
-	l.wait.Go(func() { e.listInTime(l.ctx) })
+	l.wait.Go(e.list)
 	return e
 }
 
-// listInTime is list, for an engine whose socket may be on a file system that does not answer.
-func (e *knownEngine) listInTime(ctx context.Context) {
-	asked := knownEngine{Client: e.Client}
-	if proc.InTime(proc.EngineTime+time.Second, func() { asked.list(ctx) }) {
-		e.Have, e.Err = asked.Have, asked.Err
+// list reads what the engine has of sessions. Its socket may be on a file system that does not answer.
+func (e *knownEngine) list() {
+	var (
+		have []engine.Object
+		err  error
+	)
+	if !proc.InTime(proc.EngineTime+time.Second, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), proc.EngineTime)
+		defer cancel()
+		have, err = e.Client.Labelled(ctx, "")
+	}) {
+		e.Err = errNoAnswer
 		return
 	}
-	e.Err = errNoAnswer
-}
-
-// list reads what the engine has of sessions.
-func (e *knownEngine) list(parent context.Context) {
-	ctx, cancel := context.WithTimeout(parent, proc.EngineTime)
-	defer cancel()
-	e.Have, e.Err = e.Client.Labelled(ctx, "")
+	e.Have, e.Err = have, err
 }
 
 // recorded asks the engines that dead sessions have used.

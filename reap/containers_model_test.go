@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -190,15 +191,18 @@ func (w *world) plainContainers() {
 	}
 }
 
-// containersStruck lists what End would remove, by id: the targets, and all that a claim comes to.
+// containersStruck lists what would be removed, by id: what is named, and all that the engine has of the session.
 func containersStruck(f Finding) map[string]Finding {
 	out := map[string]Finding{}
-	if f.ending == nil {
+	if f.engine == nil {
 		return out
 	}
-	for i := range f.ending.engine.Have {
-		o := &f.ending.engine.Have[i]
-		if owns, _ := f.ending.owner.Owns(o); owns {
+	for _, c := range f.Containers {
+		out[c.ID] = f
+	}
+	for i := range f.engine.Have {
+		o := &f.engine.Have[i]
+		if owns, _ := (engine.Owner{Session: f.Session}).Owns(o); owns {
 			out[o.ID] = f
 		}
 	}
@@ -269,7 +273,7 @@ func TestModelCatchesContainers(t *testing.T) {
 
 // this makes a finding of an object with a label.
 func this(e *knownEngine, o engine.Object) Finding {
-	return Finding{Class: classContainer, ending: &ending{e, engine.Owner{Session: o.Labels[engine.LabelSession], Made: map[string]bool{o.ID: true}}}}
+	return Finding{Class: classContainer, Containers: []display.Container{e.shows(&o, "")}, remains: remains{engine: e}}
 }
 
 func byLabel(h *machine, _ Rules) (out []Finding) {

@@ -144,7 +144,7 @@ func TestRecordMinAge(t *testing.T) {
 			continue
 		}
 		for _, f := range found {
-			f.dir = &session.Directory{}
+			f.stored = s
 			if f.describe(h); f.AgeSeconds != int64(h.Began.Sub(f.born).Seconds()) || f.AgeSeconds == 0 || f.User == "" {
 				t.Errorf("%s: %d s, user %q", name, f.AgeSeconds, f.User)
 			}
@@ -199,7 +199,7 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 			s.At = down
 		}
 		f := find(h, Rules{})[0]
-		if (f.unseen != "") != isUsed || f.ending != nil || strings.Contains(strings.Join(f.Evidence, ";"), "no answer") != isUsed || (f.Advice != "") != isUsed {
+		if (f.unseen != "") != isUsed || f.engine != nil || strings.Contains(strings.Join(f.Evidence, ";"), "no answer") != isUsed || (f.Advice != "") != isUsed {
 			t.Errorf("%s: %q, %q", name, f.unseen, f.Evidence)
 		}
 	}
@@ -268,7 +268,6 @@ func scanned(t *testing.T, reach Reach, sessions ...*storedSession) (h *machine,
 	h = boxes(t)
 	h.Engines, h.UID = nil, os.Getuid()
 	listing := newEngineListing(h, reach)
-	defer listing.close()
 	for _, s := range sessions {
 		h.Sessions = append(h.Sessions, *s)
 	}

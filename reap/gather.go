@@ -35,7 +35,6 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*machine, error) 
 	}
 	h := &machine{Host: here, UID: os.Getuid(), Self: os.Getpid(), Since: since, Began: began}
 	listing := newEngineListing(h, reach)
-	defer listing.close()
 	if err := h.readTable(); err != nil {
 		return nil, err
 	}

@@ -11,10 +11,10 @@ import (
 func Tell(findings []Finding) {
 	for i := range findings {
 		f := &findings[i]
-		r := f.record
-		if f.Class != classRecord || !f.over() || f.UID != os.Getuid() || r == nil || r.Started.IsZero() || r.NoHistory {
+		if f.Class != classRecord || !f.over() || f.UID != os.Getuid() || f.stored == nil || f.stored.Started.IsZero() || f.stored.NoHistory {
 			continue
 		}
+		r := &f.stored.Record
 		if r.State == session.StateKept && len(f.fates) == 0 {
 			continue // What it had kept has ended by itself.
 		}

@@ -239,7 +239,7 @@ func struck(h *machine, f Finding) []proc.ID {
 	}
 	kept := func(p *process) bool {
 		for range maxClimb {
-			if !f.nothing && (p.Keep || matchesAny(f.keep, p)) || slices.Contains(f.spared, p.ID) {
+			if !f.group.KeepNothing && (p.Keep || matchesAny(f.group.Keep, p)) || slices.Contains(f.group.Spared, p.ID) {
 				return true
 			}
 			up := byPID[p.PPID]

@@ -26,7 +26,7 @@ func (x *index) peoples(p *process, id string) string {
 }
 
 func (x *index) whyPeoples(p *process, id string) string {
-	s := x.stored(id)
+	s := x.sessions[id]
 	switch {
 	case p.Dead() || !x.mine(p) || x.keepsNothing(id) || !x.h.Inside(p.PID):
 		return ""
@@ -48,12 +48,7 @@ func (x *index) whyPeoples(p *process, id string) string {
 
 // belowDriven reports whether a browser that a program drives has started a process.
 func (x *index) belowDriven(p *process) bool {
-	for a := range x.line(p) {
-		if a.Browser == teardown.Driven {
-			return true
-		}
-	}
-	return false
+	return x.inLine(p, func(a *process) bool { return a.Browser == teardown.Driven })
 }
 
 // inside are the processes whose connections to a process of a session say nothing.
@@ -71,7 +66,7 @@ func (x *index) inside(p *process, id string) []int {
 		pids = append(pids, l.PIDs...)
 	}
 	var above []proc.ID
-	if s := x.stored(id); s != nil {
+	if s := x.sessions[id]; s != nil {
 		above = append(above, s.Gateway, s.Parent)
 	}
 	if g, err := proc.ParseGlobalID(p.Gateway); err == nil {
@@ -85,25 +80,15 @@ func (x *index) inside(p *process, id string) []int {
 	return pids
 }
 
-// stored is the record of a session; nil if there is none.
-func (x *index) stored(id string) *storedSession {
-	i := slices.IndexFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
-	if i < 0 || id == "" {
-		return nil
-	}
-	return &x.h.Sessions[i]
-}
-
 // keepsNothing reports whether nothing of a session is kept (--keep-nothing, of run or of this pass).
 func (x *index) keepsNothing(id string) bool {
-	s := x.stored(id)
-	return x.nothing || s != nil && s.KeepNothing
+	return x.r.KeepNothing || x.sessions[id] != nil && x.sessions[id].KeepNothing
 }
 
 // keepPeoples keeps what belongs to people of those that have the mark of a dead session, or that its record names.
 func (x *index) keepPeoples() {
 	keep := func(p *process, id string) {
-		if !x.supervised[id] && !x.kept[p.PID] && x.peoples(p, id) != "" {
+		if !x.supervised(id) && !x.kept[p.PID] && x.peoples(p, id) != "" {
 			x.keepTree(p, x.kept)
 		}
 	}
@@ -140,21 +125,19 @@ func (x *index) keepsPeoples(id string) bool {
 }
 
 // people reports what is kept because it belongs to people. Below a living wrapper that one sees to it.
-func (x *index) people(r Rules) (out []Finding) {
+func (x *index) people() (out []Finding) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		b := x.belongings[p.ID]
-		if b.why == "" || b.session == "" || r.Session != "" && r.Session != b.session || x.belowPeoples(p) || x.tethered(p) {
+		if b.why == "" || b.session == "" || !x.wants(b.session) || x.belowPeoples(p) || x.tethered(p) {
 			continue
 		}
-		f := Finding{
-			Class: classSuspect, Session: b.session, UID: p.UID, Top: p.ID, Command: session.Redact(p.Args), Gateway: gateway{State: proc.Unknown.String()},
-			Evidence: []string{session.Kept + b.why}, Advice: "it ends with the first pass that finds nobody connected; reap --kill --keep-nothing ends it now",
-		}
+		f := Finding{Session: b.session, UID: p.UID, Top: p.ID, Command: session.Redact(p.Args), Gateway: gateway{State: proc.Unknown.String()}}
+		f.doubt("it ends with the first pass that finds nobody connected; reap --kill --keep-nothing ends it now", session.Kept+b.why)
 		if b.why == teardown.BrowserReason {
 			f.Advice = "it is a person's: close its windows, or end it with reap --kill --keep-nothing"
 		}
-		if s := x.stored(b.session); s != nil {
+		if s := x.sessions[b.session]; s != nil {
 			f.Name, f.Gateway = s.Name, x.gateway(s.Gateway)
 		}
 		for _, m := range x.table.Below([]int{p.PID}, nil) {
@@ -167,10 +150,5 @@ func (x *index) people(r Rules) (out []Finding) {
 
 // belowPeoples reports whether a process is below another one that is reported.
 func (x *index) belowPeoples(p *process) bool {
-	for a := range x.line(p) {
-		if a != p && x.belongings[a.ID].why != "" {
-			return true
-		}
-	}
-	return false
+	return x.inLine(p, func(a *process) bool { return a != p && x.belongings[a.ID].why != "" })
 }

@@ -61,7 +61,7 @@ func TestFindAbandonedLeaf(t *testing.T) {
 		h.Leaves[0].Old = true
 		c.given(h, &h.Leaves[0])
 		all := find(h, Rules{})
-		if got := slices.ContainsFunc(all, func(f Finding) bool { return f.Class == classCgroup && f.ended && len(f.Members) == 0 }); got != c.want {
+		if got := slices.ContainsFunc(all, func(f Finding) bool { return f.Class == classCgroup && f.empty && len(f.Members) == 0 }); got != c.want {
 			t.Errorf("%s: it goes: %t", name, got)
 		}
 	}
@@ -89,7 +89,7 @@ func TestFindOtherNamespace(t *testing.T) {
 		if got := ended(h, Rules{}); len(got) > 0 {
 			t.Errorf("%s: ended %v", name, got)
 		}
-		removed := slices.ContainsFunc(find(h, Rules{}), func(f Finding) bool { return f.Class == classRecord && f.ended && len(f.Members) == 0 })
+		removed := slices.ContainsFunc(find(h, Rules{}), func(f Finding) bool { return f.Class == classRecord && f.empty && len(f.Members) == 0 })
 		if removed != c.want {
 			t.Errorf("%s: its record goes: %t", name, removed)
 		}
@@ -332,7 +332,7 @@ func TestFindKeptByMark(t *testing.T) {
 	keep(h, 10, 11, 12)
 	found := find(h, modelRules())
 	if len(found) != 1 || found[0].Class != classSuspect || !slices.Equal(found[0].Members, []proc.ID{h.proc(10).ID, h.proc(11).ID, h.proc(12).ID}) ||
-		found[0].Advice != keepAdvice || !strings.Contains(strings.Join(found[0].Evidence, ";"), "--keep") {
+		found[0].Advice != adviceKeep || !strings.Contains(strings.Join(found[0].Evidence, ";"), "--keep") {
 		t.Errorf("%+v", found)
 	}
 }
@@ -487,7 +487,7 @@ func TestFindMarkedOutsideOfRecord(t *testing.T) {
 			t.Errorf("%s: ended %v, want %v", name, got, c.want)
 		}
 		for _, f := range find(h, Rules{}) {
-			if spared := !slices.Contains(c.want, 10); f.Class == classRecord && spared && !f.inherited {
+			if spared := !slices.Contains(c.want, 10); f.Class == classRecord && spared && !f.group.Inherited {
 				t.Errorf("%s: newborns are ended by their mark", name)
 			}
 		}
@@ -517,7 +517,7 @@ func TestFindMarkedOutsideOfLock(t *testing.T) {
 			t.Errorf("%s: ended %v, want %v", name, got, c.want)
 		}
 		for _, f := range find(h, Rules{}) {
-			if spared := !slices.Contains(c.want, 10); f.Class == classRecord && spared && !f.inherited {
+			if spared := !slices.Contains(c.want, 10); f.Class == classRecord && spared && !f.group.Inherited {
 				t.Errorf("%s: newborns are ended by their mark", name)
 			}
 		}
@@ -549,8 +549,8 @@ func TestFindMarkedOutsideOfMark(t *testing.T) {
 				if f.Session != deadID || !f.proven(false) {
 					continue
 				}
-				if proven++; f.inherited != c.want {
-					t.Errorf("%s, leaf %t: inherited %t: %+v", name, leaf, f.inherited, f)
+				if proven++; f.group.Inherited != c.want {
+					t.Errorf("%s, leaf %t: inherited %t: %+v", name, leaf, f.group.Inherited, f)
 				}
 			}
 			if proven == 0 {
