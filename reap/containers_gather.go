@@ -24,7 +24,6 @@ type engineListing struct {
 	h     *machine
 	reach Reach
 	byURL map[string]*knownEngine
-	err   error // of finding the engine of the docker command
 	wait  sync.WaitGroup
 }
 
@@ -41,14 +40,14 @@ func newEngineListing(h *machine, reach Reach) *engineListing {
 		err error
 	)
 	if !proc.InTime(proc.FilesTime, func() { at, ok, err = engine.Resolve(reach.Engine, os.Getenv) }) {
-		l.err = fmt.Errorf("containers are not looked at: the settings of docker: %w", errNoAnswer)
+		h.Unknown = append(h.Unknown, "containers are not looked at: the settings of docker: "+errNoAnswer.Error())
 		return l
 	}
 	switch {
 	case err == nil && ok:
 		l.add(at)
 	case err != nil && (reach.Engine != "" || !errors.Is(err, engine.ErrElsewhere)): // else no session has a proxy there
-		l.err = fmt.Errorf("containers are not looked at: %w", err)
+		h.Unknown = append(h.Unknown, "containers are not looked at: "+err.Error())
 	}
 	return l
 }
@@ -112,9 +111,6 @@ func (l *engineListing) finish() {
 	l.wait.Wait()
 	if len(l.h.Engines) > 0 {
 		l.h.Machine = engine.MachineID()
-	}
-	if l.err != nil {
-		l.h.Unknown = append(l.h.Unknown, l.err.Error())
 	}
 	for _, e := range l.h.Engines {
 		// A default socket behind which no process listens is no engine.

@@ -81,7 +81,7 @@ func (x *index) noteKept(p *process) {
 		s = stored.Record
 	}
 	if p.Keep || teardown.KeptBy(s.Keep, p.Comm, p.Args) || teardown.HoldsOlder(p.Comm, p.Args, s.Started) {
-		x.keepTree(p, x.kept)
+		x.keepTree(p)
 	}
 	x.keeping[p.Mark] = x.keeping[p.Mark] || p.Keeps
 }
@@ -136,9 +136,9 @@ func (x *index) inLine(p *process, is func(*process) bool) bool {
 }
 
 // keepTree adds a process and all below it to the kept.
-func (x *index) keepTree(p *process, kept map[int]bool) {
-	for _, s := range x.table.Below([]int{p.PID}, kept) {
-		kept[s.PID] = true
+func (x *index) keepTree(p *process) {
+	for _, s := range x.table.Below([]int{p.PID}, x.kept) {
+		x.kept[s.PID] = true
 	}
 }
 
@@ -199,22 +199,15 @@ func (x *index) tree(tops []*process, sc extent) []*process {
 	var (
 		out   []*process
 		seen  = map[int]bool{}
-		kept  = map[int]bool{}
 		queue = append([]*process(nil), tops...)
 	)
-	if len(sc.keep) > 0 {
-		for i := range x.h.Procs {
-			if p := &x.h.Procs[i]; teardown.KeptBy(sc.keep, p.Comm, p.Args) {
-				x.keepTree(p, kept)
-			}
-		}
-	}
+	isNamed := func(a *process) bool { return teardown.KeptBy(sc.keep, a.Comm, a.Args) }
 	for len(queue) > 0 {
 		p := queue[0]
 		queue = queue[1:]
-		if kept[p.PID] || !x.kept[p.PID] && x.peoples(p, sc.session) != "" {
+		if x.inLine(p, isNamed) || !x.kept[p.PID] && x.peoples(p, sc.session) != "" {
 			// It is kept for every other rule of this pass as well.
-			x.keepTree(p, x.kept)
+			x.keepTree(p)
 		}
 		// A wrapper further down has lost its gateway with this session, and ends its own tree.
 		if seen[p.PID] || x.kept[p.PID] || isTether(p) {
@@ -248,16 +241,6 @@ func (x *index) inSession(leader *process) []*process {
 	return out
 }
 
-// take marks processes as members of a finding.
-func (x *index) take(members []*process) []proc.ID {
-	ids := make([]proc.ID, 0, len(members))
-	for _, m := range members {
-		x.taken[m.ID] = true
-		ids = append(ids, m.ID)
-	}
-	return ids
-}
-
 // fill sets the members of a finding, and names the eldest of them first. newborns says that what started after the pass began is
 // one, too.
 func (x *index) fill(f *Finding, tops []*process, newborns bool) {
@@ -265,7 +248,10 @@ func (x *index) fill(f *Finding, tops []*process, newborns bool) {
 	members := x.tree(tops, extent{
 		uid: f.onlyUser(), newborns: newborns, keep: g.Keep, session: f.Session, stuck: func(p *process) { f.stuck = p.stuck() },
 	})
-	f.Members = x.take(members)
+	for _, m := range members {
+		x.taken[m.ID] = true
+		f.Members = append(f.Members, m.ID)
+	}
 	g.Seeds, g.Spared, g.UID, g.KeepNothing = f.Members, x.keptOf(f.Session), f.onlyUser(), x.keepsNothing(f.Session)
 	g.Mark, g.Session = session.EnvID, f.Session
 	for _, m := range members[:min(len(members), proc.MaxNamed)] {

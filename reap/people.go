@@ -89,7 +89,7 @@ func (x *index) keepsNothing(id string) bool {
 func (x *index) keepPeoples() {
 	keep := func(p *process, id string) {
 		if !x.supervised(id) && !x.kept[p.PID] && x.peoples(p, id) != "" {
-			x.keepTree(p, x.kept)
+			x.keepTree(p)
 		}
 	}
 	for i := range x.h.Procs {
