@@ -22,16 +22,16 @@ var (
 // engineListing asks engines for their containers while the rest of the machine is read.
 type engineListing struct {
 	h     *machine
-	reach Reach
+	which Engines
 	byURL map[string]*knownEngine
 	wait  sync.WaitGroup
 }
 
 // newEngineListing begins with the one engine that is known before any record is read. Without one in sight it costs a few
 // stat calls.
-func newEngineListing(h *machine, reach Reach) *engineListing {
-	l := &engineListing{h: h, reach: reach, byURL: map[string]*knownEngine{}}
-	if reach.None || reach.Recorded {
+func newEngineListing(h *machine, which Engines) *engineListing {
+	l := &engineListing{h: h, which: which, byURL: map[string]*knownEngine{}}
+	if which.None || which.OnlyRecorded {
 		return l
 	}
 	var (
@@ -39,14 +39,14 @@ func newEngineListing(h *machine, reach Reach) *engineListing {
 		ok  bool
 		err error
 	)
-	if !proc.InTime(proc.FilesTime, func() { at, ok, err = engine.Resolve(reach.Engine, os.Getenv) }) {
+	if !proc.InTime(proc.FilesTime, func() { at, ok, err = engine.Resolve(which.URL, os.Getenv) }) {
 		h.Unknown = append(h.Unknown, "containers are not looked at: the settings of docker: "+errNoAnswer.Error())
 		return l
 	}
 	switch {
 	case err == nil && ok:
 		l.add(at)
-	case err != nil && (reach.Engine != "" || !errors.Is(err, engine.ErrElsewhere)): // else no session has a proxy there
+	case err != nil && (which.URL != "" || !errors.Is(err, engine.ErrElsewhere)): // else no session has a proxy there
 		h.Unknown = append(h.Unknown, "containers are not looked at: "+err.Error())
 	}
 	return l
@@ -61,7 +61,7 @@ func (l *engineListing) add(at engine.Endpoint) *knownEngine {
 	l.byURL[at.URL] = e
 	l.h.Engines = append(l.h.Engines, e)
 	switch {
-	case l.reach.None:
+	case l.which.None:
 		e.Err = errNotAsked
 		return e
 	case len(l.h.Engines) > proc.MaxEngines:

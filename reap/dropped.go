@@ -18,20 +18,20 @@ func (x *index) drop(g, top *process, name string) (Finding, bool) {
 	if in.Far != evidence.Severed {
 		return f, false
 	}
-	doors := x.doors(top)
-	if x.inUse(doors, in) != "" {
+	tree := x.serverTree(top)
+	if x.inUse(tree, in) != "" {
 		return f, false
 	}
 	f.Evidence = []string{fmt.Sprintf("its gateway (pid %d) lives and has let go of it", g.PID), in.Why}
 	f.still = func() bool {
-		return x.h.Lives(top.ID) == proc.Alive && doors.otherInput(in) == 0 && doors.reached() == ""
+		return x.h.Lives(top.ID) == proc.Alive && tree.otherInput(in) == 0 && tree.reached() == ""
 	}
 	return x.server(f, top, name)
 }
 
 // inUse says how servers may be in use although no process can write to the standard input of the topmost process, which
 // is in; "" if they are not.
-func (x *index) inUse(d *doors, in evidence.Stdin) string {
+func (x *index) inUse(d *serverTree, in evidence.Stdin) string {
 	if why := d.reached(); why != "" {
 		return why
 	}
@@ -45,7 +45,7 @@ func (x *index) inUse(d *doors, in evidence.Stdin) string {
 }
 
 // otherInput is the pid of a server whose standard input is not in, or is not severed any more; 0 for none.
-func (d *doors) otherInput(in evidence.Stdin) int {
+func (d *serverTree) otherInput(in evidence.Stdin) int {
 	for _, p := range d.servers {
 		if now := d.h.Stdin(p.PID); now.Far != evidence.Severed || now.Peer != in.Peer {
 			return p.PID

@@ -104,7 +104,7 @@ func (f *Finding) conclude() {
 	if len(f.Survivors) == 0 {
 		f.Survivors = stillAlive(f.Members)
 	}
-	if len(f.Survivors) == 0 && f.boxed && (f.Class == classSevered || f.Class == classDropped) {
+	if len(f.Survivors) == 0 && f.runsContainer && (f.Class == classSevered || f.Class == classDropped) {
 		// The client is gone, and nothing says which container it ran.
 		f.Survivors = []string{"its client has ended, the container may be there: look for it with docker ps"}
 	}

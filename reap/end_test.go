@@ -35,8 +35,8 @@ func TestConcludeIsNoGuess(t *testing.T) {
 	}{
 		"dead":            {Finding{Class: classSevered, Members: []proc.ID{dead}}, resultEnded},
 		"alive":           {Finding{Class: classSevered, Members: []proc.ID{dead, self.ID}}, resultSurvived},
-		"a client":        {Finding{Class: classSevered, Members: []proc.ID{dead}, remains: remains{boxed: true}}, resultSurvived},
-		"a session's own": {Finding{Class: classRecord, Members: []proc.ID{dead}, remains: remains{boxed: true}}, resultEnded},
+		"a client":        {Finding{Class: classSevered, Members: []proc.ID{dead}, remains: remains{runsContainer: true}}, resultSurvived},
+		"a session's own": {Finding{Class: classRecord, Members: []proc.ID{dead}, remains: remains{runsContainer: true}}, resultEnded},
 	} {
 		c.f.conclude()
 		if c.f.Result != c.want || c.f.over() != (len(c.f.Survivors) == 0) {

@@ -106,8 +106,8 @@ type remains struct {
 
 	// unseen says why containers or a cgroup may be left that could not be listed.
 	unseen string
-	// boxed says that a member runs a container as a client of an engine: the container outlives its client.
-	boxed bool
+	// runsContainer says that a member runs a container as a client of an engine: the container outlives its client.
+	runsContainer bool
 	// stuck names a process of the tree that could not be read: then nothing of the tree is ended.
 	stuck string
 }

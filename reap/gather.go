@@ -18,7 +18,7 @@ import (
 
 // gather reads the machine, and meanwhile what its container engines have. It calls warn for what had to be left out. The
 // error says that nothing can be known.
-func gather(xdgRuntime string, reach Reach, warn func(error)) (*machine, error) {
+func gather(xdgRuntime string, which Engines, warn func(error)) (*machine, error) {
 	var r proc.Reader
 	since, err := proc.Now()
 	if err != nil {
@@ -34,7 +34,7 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*machine, error) 
 		return nil, err
 	}
 	h := &machine{Host: here, UID: os.Getuid(), Self: os.Getpid(), Since: since, Began: began}
-	listing := newEngineListing(h, reach)
+	listing := newEngineListing(h, which)
 	if err := h.readTable(); err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func TestGather(t *testing.T) {
 		now, nowErr := proc.Now()
 		return err == nil && nowErr == nil && now > own.Start
 	})
-	h, err := gather(t.TempDir(), Reach{None: true}, func(err error) { t.Log(err) })
+	h, err := gather(t.TempDir(), Engines{None: true}, func(err error) { t.Log(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestGatherKeeps(t *testing.T) {
 	}
 	id, kept := session.EnvID+"="+deadID, session.EnvKept+"=1"
 	want := map[int]bool{start(id): false, start(kept): false, start(id, kept): true, start(kept, "A=b", id): true}
-	h, err := gather(t.TempDir(), Reach{None: true}, func(err error) { t.Log(err) })
+	h, err := gather(t.TempDir(), Engines{None: true}, func(err error) { t.Log(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestGatherKeeps(t *testing.T) {
 func TestGatherOtherTable(t *testing.T) {
 	const inside = "MCP_TETHER_TEST_INSIDE"
 	if os.Getenv(inside) != "" {
-		if _, err := gather(t.TempDir(), Reach{None: true}, func(error) {}); !errors.Is(err, proc.ErrOtherTable) {
+		if _, err := gather(t.TempDir(), Engines{None: true}, func(error) {}); !errors.Is(err, proc.ErrOtherTable) {
 			t.Errorf("got %v", err)
 		}
 		return
@@ -112,7 +112,7 @@ func TestGatherDamagedRecords(t *testing.T) {
 			}
 			defer lease.Release()
 		}
-		h, err := gather(filepath.Dir(s.Dir.Name), Reach{None: true}, func(error) {})
+		h, err := gather(filepath.Dir(s.Dir.Name), Engines{None: true}, func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestGatherClosedDirectory(t *testing.T) {
 	if err := os.Chmod(s.Dir.Name, 0o770); err != nil {
 		t.Fatal(err)
 	}
-	h, err := gather(filepath.Dir(s.Dir.Name), Reach{None: true}, func(error) {})
+	h, err := gather(filepath.Dir(s.Dir.Name), Engines{None: true}, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

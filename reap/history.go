@@ -6,9 +6,9 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// Tell writes the user's sessions that a pass has ended into the history, in which no supervisor could write them any more. If
+// AddToHistory writes the user's sessions that a pass has ended into the history, in which no supervisor could write them any more. If
 // one cannot be written, the rest is left out as well: each may take seconds.
-func Tell(findings []Finding) {
+func AddToHistory(findings []Finding) {
 	for i := range findings {
 		f := &findings[i]
 		if f.Class != classRecord || !f.over() || f.UID != os.Getuid() || f.stored == nil || f.stored.Started.IsZero() || f.stored.NoHistory {

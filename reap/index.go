@@ -28,7 +28,7 @@ type index struct {
 	// keeping are the sessions with --keep, or with a record that cannot be read. Without their record, nothing says what is to be
 	// kept of them.
 	keeping map[string]bool
-	// belongings are the processes that were asked about (peoples).
+	// belongings are the processes that were asked about (belongs).
 	belongings map[proc.ID]belonging
 	named
 }
@@ -66,7 +66,7 @@ func newIndex(h *machine, r Rules) *index {
 		x.noteKept(&h.Procs[i])
 	}
 	if !h.Blind { // Else nobody knows which session is dead.
-		x.keepPeoples()
+		x.keepBelongings()
 	}
 	return x
 }
@@ -195,17 +195,17 @@ type extent struct {
 
 // tree collects the given processes, all below them, and the terminal sessions that these lead. It leaves out the spared, and what
 // belongs to another living session.
-func (x *index) tree(tops []*process, sc extent) []*process {
+func (x *index) tree(tops []*process, e extent) []*process {
 	var (
 		out   []*process
 		seen  = map[int]bool{}
 		queue = append([]*process(nil), tops...)
 	)
-	isNamed := func(a *process) bool { return teardown.KeptBy(sc.keep, a.Comm, a.Args) }
+	isNamed := func(a *process) bool { return teardown.KeptBy(e.keep, a.Comm, a.Args) }
 	for len(queue) > 0 {
 		p := queue[0]
 		queue = queue[1:]
-		if x.inLine(p, isNamed) || !x.kept[p.PID] && x.peoples(p, sc.session) != "" {
+		if x.inLine(p, isNamed) || !x.kept[p.PID] && x.belongs(p, e.session) != "" {
 			// It is kept for every other rule of this pass as well.
 			x.keepTree(p)
 		}
@@ -214,10 +214,10 @@ func (x *index) tree(tops []*process, sc extent) []*process {
 			continue
 		}
 		seen[p.PID] = true
-		if p.Stuck && sc.stuck != nil {
-			sc.stuck(p)
+		if p.Stuck && e.stuck != nil {
+			e.stuck(p)
 		}
-		if !x.untouchable(p) && (sc.newborns || p.Start < x.h.Since) && (sc.uid < 0 || p.UID == sc.uid) {
+		if !x.untouchable(p) && (e.newborns || p.Start < x.h.Since) && (e.uid < 0 || p.UID == e.uid) {
 			out = append(out, p)
 		}
 		for _, pid := range x.table.Children(p.PID) {
@@ -259,7 +259,7 @@ func (x *index) fill(f *Finding, tops []*process, newborns bool) {
 	}
 	var top *process
 	for _, m := range members {
-		f.boxed = f.boxed || clients.RunsContainer(m.Args)
+		f.runsContainer = f.runsContainer || clients.RunsContainer(m.Args)
 		if top == nil || m.Start < top.Start {
 			top = m
 		}

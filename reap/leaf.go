@@ -50,7 +50,7 @@ func (x *index) leaf(f *Finding, l *cgroupLeaf, proven bool) bool {
 	}
 	f.group.Inherited = x.isInherited(l.ID)
 	x.fill(f, tops, false)
-	f.stays = x.keepsPeoples(l.ID)
+	f.stays = x.keepsSome(l.ID)
 	return !f.stays || len(f.Members) > 0
 }
 

@@ -24,7 +24,7 @@ type Options struct {
 	Dwell time.Duration
 	// Runtime is $XDG_RUNTIME_DIR.
 	Runtime string
-	Reach   Reach
+	Engines Engines
 	// Warnings and Incomplete are what the preparation of the pass had to leave out, and what it could not read.
 	Warnings, Incomplete []string
 	// Servers is how many servers the user's clients are configured with.
@@ -36,13 +36,13 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Reach says which container engines a pass asks. The zero value means the one that the docker command would talk to,
+// Engines says which container engines a pass asks. The zero value means the one that the docker command would talk to,
 // and those in the records of dead sessions.
-type Reach struct {
-	// Engine is the URL of one to ask instead of the docker command's.
-	Engine string
-	// Recorded leaves out all engines but the recorded ones, None these as well.
-	Recorded, None bool
+type Engines struct {
+	// URL is that of one to ask instead of the docker command's.
+	URL string
+	// OnlyRecorded leaves out all but the recorded ones, None these as well.
+	OnlyRecorded, None bool
 }
 
 // errBusy says that another pass of this user is under way.
@@ -61,7 +61,7 @@ func Pass(o Options) (Report, error) {
 		}
 		defer unlock()
 	}
-	h, err := gather(o.Runtime, o.Reach, warn)
+	h, err := gather(o.Runtime, o.Engines, warn)
 	if err != nil {
 		return r, fmt.Errorf("read the machine: %w", err)
 	}

@@ -15,17 +15,17 @@ import (
 // belonging is what is known of one process: why it belongs to people, "" if it does not, and its session.
 type belonging struct{ why, session string }
 
-// peoples says why a process of a dead session belongs to people; "" if it does not. A process below it is not asked about.
-func (x *index) peoples(p *process, id string) string {
+// belongs says why a process of a dead session belongs to people; "" if it does not. A process below it is not asked about.
+func (x *index) belongs(p *process, id string) string {
 	known, asked := x.belongings[p.ID]
 	if !asked {
-		known = belonging{x.whyPeoples(p, id), id}
+		known = belonging{x.whyBelongs(p, id), id}
 		x.belongings[p.ID] = known
 	}
 	return known.why
 }
 
-func (x *index) whyPeoples(p *process, id string) string {
+func (x *index) whyBelongs(p *process, id string) string {
 	s := x.sessions[id]
 	switch {
 	case p.Dead() || !x.mine(p) || x.keepsNothing(id) || !x.h.Inside(p.PID):
@@ -85,10 +85,10 @@ func (x *index) keepsNothing(id string) bool {
 	return x.r.KeepNothing || x.sessions[id] != nil && x.sessions[id].KeepNothing
 }
 
-// keepPeoples keeps what belongs to people of those that have the mark of a dead session, or that its record names.
-func (x *index) keepPeoples() {
+// keepBelongings keeps what belongs to people of those that have the mark of a dead session, or that its record names.
+func (x *index) keepBelongings() {
 	keep := func(p *process, id string) {
-		if !x.supervised(id) && !x.kept[p.PID] && x.peoples(p, id) != "" {
+		if !x.supervised(id) && !x.kept[p.PID] && x.belongs(p, id) != "" {
 			x.keepTree(p)
 		}
 	}
@@ -100,22 +100,22 @@ func (x *index) keepPeoples() {
 	for i := range x.h.Sessions {
 		s := &x.h.Sessions[i]
 		for _, k := range s.Kept {
-			if p := x.byPID[k.PID]; p != nil && x.isPeoples(p, s) {
+			if p := x.byPID[k.PID]; p != nil && x.wasKept(p, s) {
 				keep(p, s.ID)
 			}
 		}
 	}
 }
 
-// isPeoples reports whether the record of a session names a process as one that was kept because it belongs to people.
-func (x *index) isPeoples(p *process, s *storedSession) bool {
+// wasKept reports whether the record of a session names a process as one that was kept because it belongs to people.
+func (x *index) wasKept(p *process, s *storedSession) bool {
 	return x.mine(p) && slices.ContainsFunc(s.Kept, func(k session.Fate) bool {
 		return k.ID == p.ID && teardown.IsPeoples(strings.TrimPrefix(k.What, session.Kept))
 	})
 }
 
-// keepsPeoples reports whether something of a session is kept because it belongs to people.
-func (x *index) keepsPeoples(id string) bool {
+// keepsSome reports whether something of a session is kept because it belongs to people.
+func (x *index) keepsSome(id string) bool {
 	for _, b := range x.belongings {
 		if b.session == id && b.why != "" {
 			return true
@@ -124,12 +124,12 @@ func (x *index) keepsPeoples(id string) bool {
 	return false
 }
 
-// people reports what is kept because it belongs to people. Below a living wrapper that one sees to it.
-func (x *index) people() (out []Finding) {
+// keptForPeople finds what is kept because it belongs to people. Below a living wrapper that one sees to it.
+func (x *index) keptForPeople() (out []Finding) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		b := x.belongings[p.ID]
-		if b.why == "" || b.session == "" || !x.wants(b.session) || x.belowPeoples(p) || x.tethered(p) {
+		if b.why == "" || b.session == "" || !x.wants(b.session) || x.belowBelonging(p) || x.tethered(p) {
 			continue
 		}
 		f := Finding{Session: b.session, UID: p.UID, Top: p.ID, Command: session.Redact(p.Args), Gateway: gateway{State: proc.Unknown.String()}}
@@ -148,7 +148,7 @@ func (x *index) people() (out []Finding) {
 	return out
 }
 
-// belowPeoples reports whether a process is below another one that is reported.
-func (x *index) belowPeoples(p *process) bool {
+// belowBelonging reports whether a process is below another one that is reported.
+func (x *index) belowBelonging(p *process) bool {
 	return x.inLine(p, func(a *process) bool { return a != p && x.belongings[a.ID].why != "" })
 }

@@ -63,7 +63,7 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	f.group.Keep, f.group.Began, f.group.Inherited = s.Keep, s.Started, isInherited
 	x.fill(&f, tops, true)
 	x.claim(&f)
-	f.stays = x.keepsPeoples(s.ID)
+	f.stays = x.keepsSome(s.ID)
 	return f, !f.stays || len(f.Members)+len(f.Containers) > 0
 }
 
@@ -90,7 +90,7 @@ func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		switch {
-		case !x.mine(p) || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()) && !x.isPeoples(p, s):
+		case !x.mine(p) || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()) && !x.wasKept(p, s):
 		case x.startedElsewhere(p, s):
 			elsewhere = true
 		default:

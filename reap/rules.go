@@ -39,7 +39,7 @@ func find(h *machine, r Rules) []Finding {
 		out = append(out, x.unwrapped()...)
 		out = append(out, x.surplusSessions()...)
 	}
-	out = append(append(out, x.suspects...), x.people()...)
+	out = append(append(out, x.suspects...), x.keptForPeople()...)
 	return slices.DeleteFunc(out, func(f Finding) bool { return x.tooYoung(&f) })
 }
 

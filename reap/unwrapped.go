@@ -110,7 +110,7 @@ func (x *index) orphan(top *process, name string, known bool) (Finding, bool) {
 		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
 	}
 	if in.Far == evidence.Severed {
-		if used := x.inUse(x.doors(top), in); used != "" {
+		if used := x.inUse(x.serverTree(top), in); used != "" {
 			isProven, f.Evidence = false, append(f.Evidence, used)
 		}
 	}
@@ -134,8 +134,8 @@ func (x *index) server(f Finding, top *process, name string) (Finding, bool) {
 	return f, len(f.Members) > 0
 }
 
-// doors are the processes by which a server can be reached or asked.
-type doors struct {
+// serverTree are the processes by which a server can be reached or asked.
+type serverTree struct {
 	h *machine
 	// pids are those by whose sockets it can be reached: all of its tree but browsers, which listen for themselves. A start script
 	// may be known as the server, and its child be what listens. whole is the tree that they are in.
@@ -145,8 +145,8 @@ type doors struct {
 	servers []*process
 }
 
-func (x *index) doors(top *process) *doors {
-	d := &doors{h: x.h, pids: []int{top.PID}, servers: []*process{top}}
+func (x *index) serverTree(top *process) *serverTree {
+	d := &serverTree{h: x.h, pids: []int{top.PID}, servers: []*process{top}}
 	for _, p := range x.tree(d.servers, extent{uid: top.UID}) {
 		d.whole = append(d.whole, p.PID)
 		if p != top && !x.inBrowser(p, top) {
@@ -191,4 +191,4 @@ func browsers() []string {
 }
 
 // reached says by which socket one of the processes can be reached; "" if none can.
-func (d *doors) reached() string { return d.h.Reached(d.pids, d.whole) }
+func (d *serverTree) reached() string { return d.h.Reached(d.pids, d.whole) }

@@ -116,8 +116,8 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o := reap.Options{
 		Timeout: c.Duration("timeout"),
 		Kill:    c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: dwell, Runtime: runtimeDir(),
-		Reach: reap.Reach{Engine: c.String("engine"), None: c.String("containers") == "off"},
-		Grace: teardown.Grace{Term: reapTerm, Kill: supervise.Defaults().KillTimeout},
+		Engines: reap.Engines{URL: c.String("engine"), None: c.String("containers") == "off"},
+		Grace:   teardown.Grace{Term: reapTerm, Kill: supervise.Defaults().KillTimeout},
 	}
 	if c.Args().Present() {
 		return o, usageError("reap takes no arguments, got " + c.Args().First())
@@ -236,7 +236,7 @@ func reapPass(c *cli.Context, o reap.Options) error {
 	}
 	err = reapReport(c, r, err)
 	// It is told by then what became of everything, whatever holds up the history.
-	reap.Tell(r.Findings)
+	reap.AddToHistory(r.Findings)
 	return err
 }
 
