@@ -25,31 +25,34 @@ type Rules struct {
 // find applies the rules to a machine. It is pure but for the questions that the machine answers, and never names a process
 // twice.
 func find(h *machine, r Rules) []Finding {
-	x := newIndex(h, r.KeepNothing)
+	x := newIndex(h, r)
 	var out []Finding
 	if !h.Blind {
-		out = append(out, x.records(r)...)
+		out = append(out, x.records()...)
 		// What a leaf proves needs no proof by its mark. Of what it does not prove, the marks may.
-		out = append(out, x.leaves(r, true)...)
-		out = append(out, x.marks(r)...)
-		out = append(out, x.leaves(r, false)...)
-		out = append(out, x.labelled(r)...)
+		out = append(out, x.leaves(true)...)
+		out = append(out, x.marks()...)
+		out = append(out, x.leaves(false)...)
+		out = append(out, x.labelled()...)
 	}
 	if r.Session == "" {
-		out = append(out, x.unwrapped(r)...)
-		out = append(out, x.surplusSessions(r)...)
+		out = append(out, x.unwrapped()...)
+		out = append(out, x.surplusSessions()...)
 	}
-	out = append(append(out, x.suspects...), x.people(r)...)
-	return slices.DeleteFunc(out, func(f Finding) bool { return x.tooYoung(f, r) })
+	out = append(append(out, x.suspects...), x.keptForPeople()...)
+	return slices.DeleteFunc(out, func(f Finding) bool { return x.tooYoung(&f) })
 }
 
+// wants reports whether a session is one that the user asked for.
+func (x *index) wants(session string) bool { return x.r.Session == "" || x.r.Session == session }
+
 // tooYoung reports whether a finding is younger than the user wants to see.
-func (x *index) tooYoung(f Finding, r Rules) bool {
-	if r.MinAge == 0 {
+func (x *index) tooYoung(f *Finding) bool {
+	if x.r.MinAge == 0 {
 		return false
 	}
 	if f.Top.Zero() {
-		return f.born.Add(time.Duration(r.MinAge) * proc.Tick).After(x.h.Began)
+		return f.born.Add(time.Duration(x.r.MinAge) * proc.Tick).After(x.h.Began)
 	}
-	return f.Top.Start+r.MinAge > x.h.Since
+	return f.Top.Start+x.r.MinAge > x.h.Since
 }

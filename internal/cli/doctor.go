@@ -54,8 +54,8 @@ const leakTimeout = 20 * time.Second
 
 // leaks makes a pass of reap that ends nothing.
 func leaks() []doctor.Check {
-	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout, Reach: reap.Reach{Engine: os.Getenv(engine.EnvURL)}}
-	files, _ := configured(&o, nil) // which fails for named files only
+	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout, Engines: reap.Engines{URL: os.Getenv(engine.EnvURL)}}
+	files, _ := configured(&o, nil, false) // which fails for named files only
 	matcher := clients.NewMatcher(files, nil)
 	o.Rules = reap.Rules{Match: matcher.Match, SurplusOver: surplusOver}
 	if os.Getuid() == 0 {

@@ -114,10 +114,10 @@ func forget(id string) error {
 
 func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o := reap.Options{
-		Delegated: delegated, Timeout: c.Duration("timeout"),
-		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: dwell, Runtime: runtimeDir(),
-		Reach: reap.Reach{Engine: c.String("engine"), None: c.String("containers") == "off"},
-		Grace: teardown.Grace{Term: reapTerm, Kill: supervise.Defaults().KillTimeout},
+		Timeout: c.Duration("timeout"),
+		Kill:    c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: dwell, Runtime: runtimeDir(),
+		Engines: reap.Engines{URL: c.String("engine"), None: c.String("containers") == "off"},
+		Grace:   teardown.Grace{Term: reapTerm, Kill: supervise.Defaults().KillTimeout},
 	}
 	if c.Args().Present() {
 		return o, usageError("reap takes no arguments, got " + c.Args().First())
@@ -141,7 +141,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 			return o, usageError(fmt.Sprint("--match: ", err))
 		}
 	}
-	files, err := configured(&o, c.StringSlice("config"))
+	files, err := configured(&o, c.StringSlice("config"), delegated)
 	if err != nil {
 		return o, err
 	}
@@ -185,7 +185,7 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 
 // configured reads the named configuration files, or else the known clients'. A pass that root makes as another user
 // may be unable to read a file that root has named. It still reads the rest. Without an answer in time the pass is incomplete.
-func configured(o *reap.Options, names []string) ([]clients.File, error) {
+func configured(o *reap.Options, names []string, delegated bool) ([]clients.File, error) {
 	var (
 		found    []clients.File
 		warnings []string
@@ -202,7 +202,7 @@ func configured(o *reap.Options, names []string) ([]clients.File, error) {
 			switch file, err := clients.Named(name); {
 			case err == nil:
 				found = append(found, file)
-			case o.Delegated:
+			case delegated:
 				warn(err)
 			default:
 				failed = err
@@ -236,7 +236,7 @@ func reapPass(c *cli.Context, o reap.Options) error {
 	}
 	err = reapReport(c, r, err)
 	// It is told by then what became of everything, whatever holds up the history.
-	reap.Tell(r.Findings)
+	reap.AddToHistory(r.Findings)
 	return err
 }
 

@@ -177,7 +177,7 @@ func sweep() error {
 	proc.CloseInherited()
 	d := supervise.Defaults()
 	ended, err := reap.Sweep(runtimeDir(), teardown.Grace{Term: d.TermGrace, Kill: d.KillTimeout})
-	reap.Tell(ended)
+	reap.AddToHistory(ended)
 	return err
 }
 
