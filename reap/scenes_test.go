@@ -366,8 +366,8 @@ func (w *world) hiddenByOthers() {
 	w.add(forger, 1666, "child", "child")
 	claim := storedSession{Owner: 1666, Held: w.chance(50), Lease: w.chance(80)}
 	claim.Record = session.Record{
-		Version: 1, ID: s.id, Host: here, UID: 1666, Server: w.init.ID, Supervisor: forger.ID, Keep: []string{"*"},
-		Gateway: proc.ID{PID: 1 << 21, Start: 1},
+		Version: 1, ID: s.id, Host: here, UID: 1666, Keeping: session.Keeping{Keep: []string{"*"}},
+		Processes: session.Processes{Server: w.init.ID, Supervisor: forger.ID, Gateway: proc.ID{PID: 1 << 21, Start: 1}},
 	}
 	w.h.Sessions = append(w.h.Sessions, claim)
 	w.h.Leaves = append(w.h.Leaves, cgroupLeaf{Dir: "/sys/fs/cgroup/y/mcp-tether-" + s.id, ID: s.id, UID: 1666, PIDs: []int{w.init.PID}})
@@ -490,8 +490,9 @@ func (w *world) forgedRecords() {
 	w.settle(living)
 	s := storedSession{Owner: 65534, Lease: true}
 	s.Record = session.Record{
-		Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: pick(w, 65534, victim.UID), Server: pick(w, victim, child, living.server).ID,
-		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
+		Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: pick(w, 65534, victim.UID), Processes: session.Processes{
+			Server: pick(w, victim, child, living.server).ID, Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
+		},
 	}
 	switch w.IntN(3) {
 	case 0: // the id of another user's living session
@@ -509,7 +510,8 @@ func (w *world) otherHosts() {
 	a := w.add(w.init, w.h.UID, "daemon", "daemon")
 	w.add(a, w.h.UID, "worker", "worker")
 	s := storedSession{Owner: w.h.UID, Lease: true}
-	s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Server: a.ID, Supervisor: a.ID}
+	s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID}
+	s.Server, s.Supervisor = a.ID, a.ID
 	if w.chance(50) {
 		s.Host.Boot = "00000000-0000-4000-8000-000000000000"
 	} else {
@@ -528,7 +530,8 @@ func (w *world) otherNamespaces() {
 	for range 1 + w.IntN(3) {
 		a := w.add(w.init, w.h.UID, "daemon", "daemon")
 		s := storedSession{Owner: w.h.UID, Lease: true}
-		s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Server: a.ID, Supervisor: a.ID}
+		s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID}
+		s.Server, s.Supervisor = a.ID, a.ID
 		s.Host.PIDNS += uint64(2 + len(w.over))
 		used := w.chance(30)
 		if used || w.chance(30) {

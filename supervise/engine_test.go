@@ -19,7 +19,7 @@ import (
 func listening(t *testing.T, engine string) (s *Session, listener int) {
 	t.Helper()
 	s = &Session{}
-	s.hand.id, s.opts.Engine, s.opts.KillTimeout = session.NewID(), engine, time.Second
+	s.hand.id, s.opts.Engine, s.opts.Grace.Kill = session.NewID(), engine, time.Second
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -129,7 +129,7 @@ func TestEndingTreeServesNoClient(t *testing.T) {
 func TestRemovalLimit(t *testing.T) {
 	for kill, want := range map[time.Duration]time.Duration{0: time.Second, 300 * time.Millisecond: time.Second, time.Minute: time.Minute} {
 		c := common{opts: Defaults()}
-		c.opts.Engine, c.opts.KillTimeout = "unix:///nowhere", kill
+		c.opts.Engine, c.opts.Grace.Kill = "unix:///nowhere", kill
 		if got := c.keeping(); got.Limit != want {
 			t.Errorf("%v: a limit of %v, want %v", kill, got.Limit, want)
 		}

@@ -39,7 +39,7 @@ func (s *Session) awaitPredecessor() {
 
 // longestPredecessor is how long the end of a session with our options is waited for.
 func (o *Options) longestPredecessor(r *session.Record) time.Duration {
-	end := o.EOFGrace + o.TermGrace + o.KillTimeout + time.Second
+	end := o.Grace.EOF + o.Grace.Term + o.Grace.Kill + time.Second
 	if o.Containers != ContainersOff && r.EngineUsed {
 		end += o.longestRemoval()
 	}

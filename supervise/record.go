@@ -46,7 +46,7 @@ func (s *Session) state() string {
 func (s *Session) fillRecord(state string) {
 	r := &s.record
 	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.id, s.opts.Name, os.Getuid(), state
-	r.Key, r.Share, r.Behind, r.Cause = s.opts.Key, s.opts.Share, s.opts.Behind, string(s.cause)
+	r.Relations, r.Cause = s.opts.Relations, string(s.cause)
 	r.NoHistory, r.KeepNothing = !s.opts.History, s.opts.KeepNothing
 	if r.Started.IsZero() {
 		r.Started = s.started.UTC()

@@ -134,12 +134,12 @@ func (s *Session) request(ev teardown.Event, why session.Cause) {
 // newTree makes the tree of the session.
 func (s *Session) newTree() *tree {
 	t := &tree{common: &s.common}
-	t.machine.Grace = s.opts.grace()
+	t.machine.Grace = s.opts.Grace
 	t.members.Root, t.members.Keep, t.members.Helpers = os.Getpid(), s.opts.Keep, t.helpers
 	t.members.KeepNothing, t.members.Began = s.opts.KeepNothing, s.started
 	t.members.Above = []int{s.hand.anchor, s.hand.supervisor, s.hand.parent, s.record.Parent.PID, s.record.Gateway.PID}
 	t.members.Groups = s.serverGroups()
-	t.killer = t.members.Killer(s.opts.KillTimeout / 2)
+	t.killer = t.members.Killer(s.opts.Grace.Kill / 2)
 	t.killer.Members = t.look
 	if s.hand.page == nil {
 		t.members.Foreign = s.foreign

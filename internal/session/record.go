@@ -7,49 +7,84 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// Version is the version of the record format. A reader leaves records of another version alone: that of version 1 was not what its
-// supervisor had locked.
+// Version is the version of the record format. A reader leaves records of another version alone.
 const Version = 2
 
-// Record is what the disk holds about a session.
+// Record is what the disk holds about a session. On disk its groups are not seen: each field is one of the record.
 type Record struct {
 	Version int       `json:"version"`
 	ID      string    `json:"id"`
-	Name    string    `json:"name,omitempty"`
-	Host    proc.Host `json:"host"`
 	UID     int       `json:"uid"`
-	Started time.Time `json:"started"`
+	Host    proc.Host `json:"host"`
 	State   string    `json:"state"`
-	// Gateway is the first ancestor that is no launcher; zero when it is not known.
-	Gateway proc.ID `json:"gateway"`
-	// GatewayComm is the command name of the gateway when the session began.
-	GatewayComm string `json:"gateway_comm,omitempty"`
+	// Cause is why the session is ending; "" while it goes on, whatever its server does.
+	Cause string `json:"cause,omitempty"`
+	Shown
+	Processes
+	Containers
+	Keeping
+	Relations
+	Fronted
+}
 
-	Parent     proc.ID `json:"parent"`
-	Anchor     proc.ID `json:"anchor"`
-	Supervisor proc.ID `json:"supervisor"`
-	Server     proc.ID `json:"server"`
-	// Group is the process group that the server was started in, 0 if it is not known.
-	Group int `json:"group,omitempty"`
+// Shown is what people know the session by.
+type Shown struct {
+	Name    string    `json:"name,omitempty"`
+	Started time.Time `json:"started"`
 	// Args is the server's command line without what looks like a secret.
-	Args   []string `json:"args"`
-	Cgroup string   `json:"cgroup,omitempty"`
-	// Engine is the URL of the container engine that the session reaches through our proxy, Socket where the proxy listens;
-	// "" without one. EngineUsed says that a client has connected, so that containers may have been made.
+	Args []string `json:"args"`
+	// NoHistory says that the session is left out of the history.
+	NoHistory bool `json:"no_history,omitempty"`
+}
+
+// Processes are those that the session depends on, and where the server's are found.
+type Processes struct {
+	// Gateway is the first ancestor that is no launcher; zero when it is not known. GatewayComm was its command name then.
+	Gateway     proc.ID `json:"gateway"`
+	GatewayComm string  `json:"gateway_comm,omitempty"`
+	Parent      proc.ID `json:"parent"`
+	Anchor      proc.ID `json:"anchor"`
+	Supervisor  proc.ID `json:"supervisor"`
+	Server      proc.ID `json:"server"`
+	// Group is the process group that the server was started in, 0 if it is not known.
+	Group  int    `json:"group,omitempty"`
+	Cgroup string `json:"cgroup,omitempty"`
+}
+
+// Containers is how the session reaches a container engine.
+type Containers struct {
+	// Engine is the URL of the engine behind our proxy, and Socket where the proxy listens; "" without one. EngineUsed says that
+	// a client has connected, so that containers may have been made.
 	Engine     string `json:"engine,omitempty"`
 	EngineUsed bool   `json:"engine_used,omitempty"`
 	Socket     string `json:"socket,omitempty"`
 	// ContainerAt is when the session was last seen to make a container, or a network or pod of one.
 	ContainerAt time.Time `json:"container_at,omitzero"`
-	// Keep are the patterns of --keep.
-	Keep []string `json:"keep,omitempty"`
-	// KeepNothing says that nothing is kept, and Kept are the processes that were when the session ended.
-	KeepNothing bool   `json:"keep_nothing,omitempty"`
-	Kept        []Fate `json:"kept,omitempty"`
+}
+
+// Keeping is what the session leaves alone.
+type Keeping struct {
+	// Keep are the patterns of --keep. KeepNothing says that nothing is kept, whatever asks for it.
+	Keep        []string `json:"keep,omitempty"`
+	KeepNothing bool     `json:"keep_nothing,omitempty"`
+	// Kept are the processes that were kept when the session ended.
+	Kept []Fate `json:"kept,omitempty"`
+}
+
+// Relations tie the session to others.
+type Relations struct {
 	// Key is that of --exclusive.
 	Key string `json:"key,omitempty"`
-	// Share is the place of the host of a shared server; "" for any other.
+	// Share is the place of the shared server whose host the session belongs to; "" for any other.
 	Share string `json:"share,omitempty"`
+	// Behind is the id of the session whose front started this one; "" for a session that a gateway started.
+	Behind string `json:"behind,omitempty"`
+}
+
+// Fronted is what a front writes of its server.
+type Fronted struct {
+	// Front says that a front has written this: its server may be replaced.
+	Front bool `json:"front,omitempty"`
 	// Sleeps and Wakes count how often the server hibernated and woke.
 	Sleeps int `json:"sleeps,omitempty"`
 	Wakes  int `json:"wakes,omitempty"`
@@ -57,18 +92,10 @@ type Record struct {
 	Sleepless string `json:"sleepless,omitempty"`
 	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).
 	Restarts int `json:"restarts,omitempty"`
-	// Front says that a front has written this: its server may be replaced.
-	Front bool `json:"front,omitempty"`
 	// Unstarted is why no server could be started in the place of the last one; "" if one could.
 	Unstarted string `json:"unstarted,omitempty"`
 	// Awake says why an idle server was not put to sleep when it was last looked at; "" if it was, or has been used since.
 	Awake string `json:"awake,omitempty"`
-	// Behind is the id of the session whose front started this one; "" for a session that a gateway started.
-	Behind string `json:"behind,omitempty"`
-	// NoHistory says that the session is left out of the history.
-	NoHistory bool `json:"no_history,omitempty"`
-	// Cause is why the session is ending; "" while it goes on, whatever its server does.
-	Cause string `json:"cause,omitempty"`
 }
 
 // Names of the marks in the environment of a server and everything it starts.
