@@ -46,7 +46,7 @@ func (i *inspector) holdsOlder(p proc.Stat, began time.Time) bool {
 
 // isOwn reports whether the environment of a process is our user's word. That of a set-user-ID program is its caller's.
 func (i *inspector) isOwn(p proc.Stat) bool {
-	own, err := i.reader.OwnWords(p.PID, os.Getuid())
+	own, err := proc.OwnWords(p.PID, os.Getuid())
 	i.note(err)
 	return own
 }
