@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,18 +27,19 @@ func End(page *waiting.Page, role waiting.Role, ev waiting.Event) (int, error) {
 	}
 	s, known := restored(page)
 	s.openLog()
+	s.recovers = role == waiting.Recovery
 	t := s.newTree()
 	s.code = ExitFailure
-	if role == waiting.Recovery {
+	if s.recovers {
 		if pid, _, _ := page.Server(); pid > 0 {
 			s.code = 128 + int(unix.SIGKILL) // until its end is known
 		}
-		s.recovers = true
 		s.hand.supervisor = os.Getpid()
 		s.hand.parentFD, s.hand.gatewayFD, s.hand.anchorFD = -1, -1, -1
-		// A tracer may hold the dead supervisor. All orphans have fallen to the anchor, which waits for them.
-		t.members.Foreign = append(slices.Clip(s.foreign), s.record.Supervisor)
+		// All orphans have fallen to the anchor, which waits for them. We are below it ourselves, and so is the dead supervisor while a
+		// tracer holds it.
 		t.members.Root = s.hand.anchor
+		t.members.Foreign = append(t.members.Foreign, s.record.Supervisor, s.identity(os.Getpid()))
 	}
 	if err := s.listen(); err != nil {
 		s.log.Error().Err(err).Msg("signals are not seen")

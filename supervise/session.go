@@ -135,14 +135,17 @@ func (s *Session) request(ev teardown.Event, why session.Cause) {
 func (s *Session) newTree() *tree {
 	t := &tree{common: &s.common}
 	t.machine.Grace = s.opts.Grace
-	t.members.Root, t.members.Keep, t.members.Helpers = os.Getpid(), s.opts.Keep, t.helpers
+	t.members.Root, t.members.Keep = os.Getpid(), s.opts.Keep
 	t.members.KeepNothing, t.members.Began = s.opts.KeepNothing, s.started
 	t.members.Above = []int{s.hand.anchor, s.hand.supervisor, s.hand.parent, s.record.Parent.PID, s.record.Gateway.PID}
 	t.members.Groups = s.serverGroups()
 	t.killer = t.members.Killer(s.opts.Grace.Kill / 2)
 	t.killer.Members = t.look
-	if s.hand.page == nil {
-		t.members.Foreign = s.foreign
+	if !s.sweeper.Zero() {
+		t.members.Foreign = []proc.ID{s.sweeper}
+	}
+	if s.hand.page == nil || s.recovers { // With a page they are the anchor's.
+		t.members.Foreign = append(t.members.Foreign, s.foreign...)
 	}
 	if s.hand.noSubreaper != nil && !s.hand.terminal && s.hand.page != nil {
 		t.members.Session = s.record.Supervisor

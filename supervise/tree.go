@@ -127,7 +127,7 @@ func (t *tree) mayGo() bool {
 // cannot see (hidepid). One that has ended explains nothing that is left.
 func (t *tree) others() int {
 	n := t.members.Strangers()
-	for _, id := range append(t.members.Helpers(), t.members.Foreign...) {
+	for _, id := range t.members.Foreign {
 		if t.reader.Life(id) != proc.Dead {
 			n++
 		}
