@@ -5,13 +5,17 @@ import (
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/waiting"
 )
 
 // common is what a session has in common with its tree: the options, the log, the poll set, and the record, which both
 // fill in.
 type common struct {
-	opts   Options
-	hand   hand
+	opts Options
+	id   string
+	// page is what the processes of the session share; nil without an anchor.
+	page   *waiting.Page
+	above  above
 	log    zerolog.Logger
 	reader proc.Reader
 	// polled is what the session waits for.

@@ -26,35 +26,36 @@ func (t *tree) look() (end, kept []proc.Stat, err error) {
 		return end, kept, err
 	}
 	for _, p := range end {
-		if len(t.commands) == maxFates {
+		if len(t.doomed) == maxFates {
 			break
 		}
-		if _, known := t.commands[p.PID]; !known {
-			if t.commands == nil {
-				t.commands = map[int]session.Fate{}
-			}
-			t.commands[p.PID] = session.FateOf(p, t.members.Args(p), session.Killed)
+		if t.doom(p.PID) == nil {
+			t.doomed = append(t.doomed, session.FateOf(p, t.members.Args(p), session.Killed))
 		}
 	}
 	return end, kept, err
 }
 
+// doom is what was noted of a process that was about to be killed; nil if nothing was.
+func (t *tree) doom(pid int) *session.Fate {
+	if i := slices.IndexFunc(t.doomed, func(f session.Fate) bool { return f.PID == pid }); i >= 0 {
+		return &t.doomed[i]
+	}
+	return nil
+}
+
 // fates are those of the processes that were killed, kept and left. Of the kept ones those are named that no other one has started.
 func (t *tree) fates(r *remains) (all []session.Fate) {
-	left := map[int]bool{}
-	for _, v := range r.survivors {
-		left[v.PID] = true
-	}
-	for _, pid := range t.tally.killed {
-		if f, known := t.commands[pid]; known && !left[pid] {
+	for _, f := range t.doomed {
+		if t.tally.signalled[f.PID] { // What has survived is not in there any more.
 			all = append(all, f)
 		}
 	}
 	all = append(all, r.belongings[:min(len(r.belongings), maxFates)]...)
 	for _, v := range r.survivors[:min(len(r.survivors), maxFates)] {
-		f, known := t.commands[v.PID]
-		if !known {
-			f = session.FateOf(proc.Stat{ID: proc.ID{PID: v.PID}, Comm: v.Comm}, nil, "")
+		f := session.FateOf(proc.Stat{ID: proc.ID{PID: v.PID}, Comm: v.Comm}, nil, "")
+		if known := t.doom(v.PID); known != nil {
+			f = *known
 		}
 		f.What = session.Left + v.Why
 		all = append(all, f)

@@ -67,7 +67,7 @@ func (c *common) predecessor() (owner proc.ID, of *session.Record) {
 	}
 	for _, id := range ids {
 		r, err := dir.Read(id)
-		if err != nil || id == c.hand.id || id == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) {
+		if err != nil || id == c.id || id == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) {
 			continue
 		}
 		if alive, err := dir.Held(id); err != nil || !alive || c.goesOn(r, dir) {

@@ -32,7 +32,7 @@ func TestPredecessorIsNoZombie(t *testing.T) {
 			})
 		}
 		r := session.Record{
-			Version: session.Version, ID: last.hand.id, UID: os.Getuid(), State: session.StateEnding, Relations: session.Relations{Key: "k"},
+			Version: session.Version, ID: last.id, UID: os.Getuid(), State: session.StateEnding, Relations: session.Relations{Key: "k"},
 			Processes: session.Processes{Supervisor: last.identity(cmd.Process.Pid), Anchor: last.identity(os.Getpid())},
 		}
 		if err := last.lease.Write(r); err != nil {
@@ -75,14 +75,14 @@ func TestPredecessorHasTimeForItsContainers(t *testing.T) {
 // does not wait for the front, nor for what is behind another one.
 func TestSessionBehindAFrontWaitsForTheLast(t *testing.T) {
 	last := recorded(t)
-	r := session.Record{Version: session.Version, ID: last.hand.id, UID: os.Getuid(), State: session.StateRunning, Processes: session.Processes{Supervisor: last.identity(os.Getpid())}}
+	r := session.Record{Version: session.Version, ID: last.id, UID: os.Getuid(), State: session.StateRunning, Processes: session.Processes{Supervisor: last.identity(os.Getpid())}}
 	for name, c := range map[string]struct {
 		behind, own string
 		waits       bool
 	}{
 		"the same front":  {"0123456789abcdef", "0123456789abcdef", true},
 		"another front":   {"0123456789abcdef", "fedcba9876543210", false},
-		"its own front":   {"", last.hand.id, false},
+		"its own front":   {"", last.id, false},
 		"without a front": {"", "", false},
 	} {
 		r.Behind = c.behind
@@ -107,18 +107,18 @@ func TestRecordOfAKilledFrontGoes(t *testing.T) {
 		front, s := recorded(t), recorded(t)
 		dir := front.lease.Dir()
 		var err error
-		if s.lease, err = dir.Take(s.hand.id); err != nil {
+		if s.lease, err = dir.Take(s.id); err != nil {
 			t.Fatal(err)
 		}
-		if err := front.lease.Write(session.Record{Version: session.Version, ID: front.hand.id, UID: os.Getuid()}); err != nil {
+		if err := front.lease.Write(session.Record{Version: session.Version, ID: front.id, UID: os.Getuid()}); err != nil {
 			t.Fatal(err)
 		}
 		if killed {
 			front.lease.Release()
 		}
-		s.opts.Behind = front.hand.id
+		s.opts.Behind = front.id
 		s.removeFront()
-		if _, err := dir.Read(front.hand.id); (err != nil) != killed {
+		if _, err := dir.Read(front.id); (err != nil) != killed {
 			t.Errorf("killed %t: %v", killed, err)
 		}
 	}

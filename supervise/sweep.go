@@ -30,7 +30,7 @@ func (s *Session) startSweep() {
 	}
 	s.sweeper = s.identity(pid)
 	s.tree.members.Foreign = append(s.tree.members.Foreign, s.sweeper)
-	if s.hand.page != nil {
+	if s.page != nil {
 		_ = s.passOn()
 	}
 }

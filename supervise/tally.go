@@ -14,8 +14,6 @@ import (
 // tally is what a teardown has signalled, by pid: true stands for SIGKILL.
 type tally struct {
 	signalled map[int]bool
-	// killed are the first ones that took SIGKILL.
-	killed []int
 	// names are the command names of the first ones beside the server.
 	names []string
 }
@@ -36,9 +34,7 @@ func (t *tally) add(sent []teardown.Sent, server int) {
 		if x.Err != nil || !known && len(t.signalled) == maxTally {
 			continue
 		}
-		if t.signalled[x.To.PID] = killed || x.Sig == unix.SIGKILL; !killed && x.Sig == unix.SIGKILL && len(t.killed) < maxFates {
-			t.killed = append(t.killed, x.To.PID)
-		}
+		t.signalled[x.To.PID] = killed || x.Sig == unix.SIGKILL
 		if name := display.Text(x.To.Comm); !known && x.To.PID != server && len(t.names) < maxNames && !slices.Contains(t.names, name) {
 			t.names = append(t.names, name)
 		}
