@@ -89,7 +89,7 @@ func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
 
 // group is what package teardown is to end.
 func group(f *Finding) *teardown.Group {
-	g := &teardown.Group{Seeds: f.Members, Spared: f.spared, UID: f.onlyUser(), Keep: f.keep, Mark: session.EnvID, Session: f.Session, Inherited: f.inherited, KeepNothing: f.nothing}
+	g := &teardown.Group{Seeds: f.Members, Spared: f.spared, UID: f.onlyUser(), Keep: f.keep, Session: f.Session, Inherited: f.inherited, KeepNothing: f.nothing}
 	if f.record != nil {
 		g.Began = f.record.Started
 	}
