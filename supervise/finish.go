@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -59,16 +60,12 @@ func (s *Session) logEnd(r *remains) {
 	if ev == nil {
 		return
 	}
-	names := zerolog.Arr()
-	for _, name := range r.Names {
-		names.Str(name)
-	}
 	if r.Signal != "" {
 		ev = ev.Str("signal", r.Signal)
 	}
-	kept := zerolog.Arr()
-	for _, k := range r.kept {
-		kept.Int(k.PID)
+	kept := make([]int, len(r.kept))
+	for i, p := range r.kept {
+		kept[i] = p.PID
 	}
 	left := zerolog.Arr()
 	for _, v := range r.survivors {
@@ -91,8 +88,8 @@ func (s *Session) logEnd(r *remains) {
 	if r.began.IsZero() {
 		r.began = now
 	}
-	ev.Str("cause", r.Cause).Int("exit", r.Exit).Int("ended", r.Ended).Int("killed", r.Killed).Array("names", names).
-		Array("survivors", left).Bool("leaked", r.leaked).Array("kept", kept).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
+	ev.Str("cause", r.Cause).Int("exit", r.Exit).Int("ended", r.Ended).Int("killed", r.Killed).Strs("names", r.Names).
+		Array("survivors", left).Bool("leaked", r.leaked).Ints("kept", kept).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
 		Float64("teardown_ms", milliseconds(now.Sub(r.began))).Msg(s.closingWords())
 }
 
@@ -108,3 +105,31 @@ func (s *Session) closingWords() string {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// tell writes the session into the history of its user. It comes last, when nothing is left to end and the anchor knows the
+// exit code. A history that cannot be written is no trouble of the session.
+func (s *Session) tell(r *remains) {
+	if !s.opts.History {
+		return
+	}
+	s.fillRecord(session.StateEnding)
+	p := s.record.Past(r.Outcome)
+	p.PeakBytes = proc.PeakOfChildren()
+	if err := p.Append(); err != nil {
+		s.log.Debug().Err(err).Msg("not in the history")
+	}
+}
+
+// left says what could not be ended.
+func (r *remains) left() (all []string) {
+	for _, v := range r.survivors[:min(len(r.survivors), maxNames)] {
+		all = append(all, fmt.Sprintf("pid %d (%s): %s", v.PID, v.Comm, v.Why))
+	}
+	if r.removed.Err != nil {
+		all = append(all, r.removed.Err.Error())
+	}
+	if more := len(r.survivors) - maxNames; more > 0 || r.unseen {
+		all = append(all, "further processes")
+	}
+	return all
+}

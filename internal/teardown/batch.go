@@ -188,7 +188,7 @@ func untouched(t proc.Table) map[int]bool {
 func (b *Batch) leaves() (out []*cgroup.Leaf) {
 	for _, gr := range b.Groups {
 		outside := func(pid int) bool { return !gr.members[pid] }
-		if b.unread == nil && len(gr.inLeaf) > 0 && !slices.ContainsFunc(gr.inLeaf, outside) && !gr.Leaf.Foreign() {
+		if b.unread == nil && len(gr.inLeaf) > 0 && !slices.ContainsFunc(gr.inLeaf, outside) && !gr.Leaf.HasUnseen() {
 			out = append(out, gr.Leaf)
 		}
 	}
