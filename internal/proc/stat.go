@@ -16,7 +16,7 @@ type Stat struct {
 	PPID    int
 	PGRP    int
 	Session int
-	// Threads is num_threads; 1 or 0 for a zombie. If all threads have ended and a tracer keeps them, they count as none.
+	// Threads is num_threads; 1 or 0 for a zombie, unless a tracer has not waited for those that have ended (ptrace(2)).
 	Threads int
 	// State is the one-letter state: R, S, D, T, t, Z, X, I.
 	State byte
@@ -138,39 +138,7 @@ func (r *Reader) Stat(pid int) (Stat, error) {
 	if err == nil && s.PID != pid {
 		err = fmt.Errorf("stat of %d names pid %d: /proc belongs to another pid namespace", pid, s.PID)
 	}
-	if err == nil && s.State == 'Z' && s.Threads > 1 && r.threadsEnded(pid) {
-		s.Threads = 0
-	}
 	return s, err
-}
-
-// threadsEnded reports whether every thread of a process has ended. A traced thread stays as a zombie until its tracer
-// waits for it (ptrace(2)), and num_threads counts it. A thread that cannot be read may live.
-func (r *Reader) threadsEnded(pid int) bool {
-	ended, err := r.eachThread(pid, func(state byte) bool { return state == 'Z' || state == 'X' })
-	return ended && err == nil
-}
-
-// eachThread reports whether every thread of a process is in such a state.
-func (r *Reader) eachThread(pid int, such func(state byte) bool) (bool, error) {
-	tids, err := pids(Path(pid, "task"))
-	if err != nil {
-		return false, vanished(err)
-	}
-	for _, tid := range tids {
-		b, err := r.read(Path(pid, "task/"+strconv.Itoa(tid)+"/stat"), false)
-		if errors.Is(vanished(err), ErrGone) {
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		t, err := parseStat(b)
-		if err != nil || !such(t.State) {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 // vanished is the one place that decides which errors of a /proc entry mean that its process is gone. ENOENT says that
