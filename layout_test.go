@@ -233,7 +233,7 @@ func byPath() map[string]string {
 		"internal/session.Users/os.ReadDir":         names,
 		"cgroup.Find/proc.Read":                     kernel,
 		"cgroup.Current/proc.Read":                  kernel,
-		"cgroup.Holds/proc.Read":                    kernel,
+		"cgroup.Has/proc.Read":                      kernel,
 		"cgroup.missing/proc.Read":                  kernel,
 		"cgroup.walk/filepath.WalkDir":              names + ", or to the user of this pass. A cgroup is no link",
 		"cgroup.walk/unix.Lstat":                    "whose a cgroup is; it is opened by itself",

@@ -175,7 +175,7 @@ func (w *world) oldContainers() {
 	}
 	if w.chance(50) {
 		s := storedSession{Stored: inDirOf(uid), At: w.engine}
-		s.Record = session.Record{Version: 1, ID: id, Host: old, UID: uid, Supervisor: w.init.ID, EngineUsed: true}
+		s.Record = session.Record{Version: 1, ID: id, Host: old, UID: uid, Processes: session.Processes{Supervisor: w.init.ID}, Containers: session.Containers{EngineUsed: true}}
 		w.h.Sessions = append(w.h.Sessions, s)
 	}
 }

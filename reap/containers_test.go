@@ -255,7 +255,7 @@ func deadSession(t *testing.T, host string, isUsed bool) *storedSession {
 	}
 	defer lease.Release()
 	s := &storedSession{Stored: session.Stored{Dir: dir}}
-	s.Record = session.Record{Version: session.Version, ID: deadID, Host: here, UID: os.Getuid(), Engine: host, EngineUsed: isUsed}
+	s.Record = session.Record{Version: session.Version, ID: deadID, Host: here, UID: os.Getuid(), Containers: session.Containers{Engine: host, EngineUsed: isUsed}}
 	if err := lease.Write(s.Record); err != nil {
 		t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ func (h *machine) addLeaf(dir, id string, old bool) {
 	if err == nil {
 		// Of the cgroups below it, some may be of a kind that has no list.
 		l.PIDs, err = leaf.Procs()
-		l.Foreign = leaf.Foreign()
+		l.Foreign = leaf.HasUnseen()
 		leaf.Close()
 		if !proc.Starved(err) {
 			err = nil

@@ -170,7 +170,7 @@ func TestGatherNotesTheSearch(t *testing.T) {
 func TestGatherLeafWithoutDescriptors(t *testing.T) {
 	at := "/sys/fs/cgroup/mcp-tether-" + deadID
 	var dead storedSession
-	dead.Record = session.Record{ID: deadID, Cgroup: at}
+	dead.Record = session.Record{ID: deadID, Processes: session.Processes{Cgroup: at}}
 	h := &machine{UID: os.Getuid(), Sessions: []storedSession{dead}}
 	if h.addRecordedLeaves(); len(h.Leaves)+len(h.Unknown) > 0 {
 		t.Errorf("gone: %+v, %q", h.Leaves, h.Unknown)

@@ -253,7 +253,7 @@ func (x *index) fill(f *Finding, tops []*process, newborns bool) {
 		f.Members = append(f.Members, m.ID)
 	}
 	g.Seeds, g.Spared, g.UID, g.KeepNothing = f.Members, x.keptOf(f.Session), f.onlyUser(), x.keepsNothing(f.Session)
-	g.Mark, g.Session = session.EnvID, f.Session
+	g.Session = f.Session
 	for _, m := range members[:min(len(members), proc.MaxNamed)] {
 		f.fates = append(f.fates, session.FateOf(m.Stat, m.Args, session.Reaped))
 	}

@@ -107,7 +107,7 @@ const deadID = "00112233445566ff"
 func (h *machine) dead(server int) *storedSession {
 	h.Sessions = append(h.Sessions, storedSession{Stored: inDirOf(0)})
 	s := &h.Sessions[len(h.Sessions)-1]
-	s.Record = session.Record{Version: 1, ID: deadID, Host: here, Server: proc.ID{PID: server}, Supervisor: proc.ID{PID: 99_999, Start: 1}}
+	s.Record = session.Record{Version: 1, ID: deadID, Host: here, Processes: session.Processes{Server: proc.ID{PID: server}, Supervisor: proc.ID{PID: 99_999, Start: 1}}}
 	if server > 0 {
 		s.Server = h.proc(server).ID
 	}
@@ -383,7 +383,7 @@ func TestFindSurplusOfSessions(t *testing.T) {
 		record session.Record
 		want   int
 	}{
-		"awake":  {record: session.Record{State: session.StateRunning, Server: proc.ID{PID: 10, Start: 5}}, want: 1},
+		"awake":  {record: session.Record{State: session.StateRunning, Processes: session.Processes{Server: proc.ID{PID: 10, Start: 5}}}, want: 1},
 		"asleep": {record: session.Record{State: session.StateAsleep}},
 	} {
 		h := table(t, "10 1 5 node s")

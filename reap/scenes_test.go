@@ -368,8 +368,8 @@ func (w *world) hiddenByOthers() {
 	claim := storedSession{Stored: inDirOf(1666)}
 	claim.Held = w.chance(60)
 	claim.Record = session.Record{
-		Version: 1, ID: s.id, Host: here, UID: 1666, Server: w.init.ID, Supervisor: forger.ID, Keep: []string{"*"},
-		Gateway: proc.ID{PID: 1 << 21, Start: 1},
+		Version: 1, ID: s.id, Host: here, UID: 1666, Keeping: session.Keeping{Keep: []string{"*"}},
+		Processes: session.Processes{Server: w.init.ID, Supervisor: forger.ID, Gateway: proc.ID{PID: 1 << 21, Start: 1}},
 	}
 	w.h.Sessions = append(w.h.Sessions, claim)
 	w.h.Leaves = append(w.h.Leaves, cgroupLeaf{Dir: "/sys/fs/cgroup/y/mcp-tether-" + s.id, ID: s.id, UID: 1666, PIDs: []int{w.init.PID}})
@@ -492,8 +492,9 @@ func (w *world) forgedRecords() {
 	w.settle(living)
 	s := storedSession{Stored: inDirOf(65534)}
 	s.Record = session.Record{
-		Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: pick(w, 65534, victim.UID), Server: pick(w, victim, child, living.server).ID,
-		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
+		Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: pick(w, 65534, victim.UID), Processes: session.Processes{
+			Server: pick(w, victim, child, living.server).ID, Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
+		},
 	}
 	switch w.IntN(3) {
 	case 0: // the id of another user's living session
@@ -511,7 +512,7 @@ func (w *world) otherHosts() {
 	a := w.add(w.init, w.h.UID, "daemon", "daemon")
 	w.add(a, w.h.UID, "worker", "worker")
 	s := storedSession{Stored: inDirOf(w.h.UID)}
-	s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Server: a.ID, Supervisor: a.ID}
+	s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Processes: session.Processes{Server: a.ID, Supervisor: a.ID}}
 	if w.chance(50) {
 		s.Host.Boot = "00000000-0000-4000-8000-000000000000"
 	} else {
@@ -530,7 +531,7 @@ func (w *world) otherNamespaces() {
 	for range 1 + w.IntN(3) {
 		a := w.add(w.init, w.h.UID, "daemon", "daemon")
 		s := storedSession{Stored: inDirOf(w.h.UID)}
-		s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Server: a.ID, Supervisor: a.ID}
+		s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Processes: session.Processes{Server: a.ID, Supervisor: a.ID}}
 		s.Host.PIDNS += uint64(2 + len(w.over))
 		used := w.chance(30)
 		if used || w.chance(30) {

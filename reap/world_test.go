@@ -390,7 +390,7 @@ func (w *world) record(s *wrapped) {
 	s.rec.Held = true
 	s.rec.Record = session.Record{
 		Version: session.Version, ID: s.id, Host: here, UID: s.uid, State: session.StateRunning,
-		Gateway: s.gateway.ID, Supervisor: s.sup.ID, Server: s.server.ID, Args: s.server.Args,
+		Processes: session.Processes{Gateway: s.gateway.ID, Supervisor: s.sup.ID, Server: s.server.ID}, Shown: session.Shown{Args: s.server.Args},
 	}
 	if s.anchor != nil {
 		s.rec.Anchor = s.anchor.ID

@@ -117,7 +117,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 		Timeout: c.Duration("timeout"),
 		Kill:    c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: dwell, Runtime: runtimeDir(),
 		Engines: reap.Engines{URL: c.String("engine"), None: c.String("containers") == "off"},
-		Grace:   teardown.Grace{Term: reapTerm, Kill: supervise.Defaults().KillTimeout},
+		Grace:   teardown.Grace{Term: reapTerm, Kill: supervise.Defaults().Grace.Kill},
 	}
 	if c.Args().Present() {
 		return o, usageError("reap takes no arguments, got " + c.Args().First())

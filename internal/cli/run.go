@@ -116,18 +116,18 @@ func (s *settings) read(c *cli.Context) error {
 	if err := checkValues(c, argv.Run[:], func(f *argv.Flag) bool { return f.Share && o.Share != "" }); err != nil {
 		return err
 	}
-	o.EOFGrace, o.TermGrace = c.Duration("eof-grace"), c.Duration("term-grace")
+	o.Grace.EOF, o.Grace.Term = c.Duration("eof-grace"), c.Duration("term-grace")
 	if c.IsSet("term-grace") {
-		o.GoneGrace = o.TermGrace
+		o.Grace.Gone = o.Grace.Term
 	}
 	o.KeepNothing = c.Bool("keep-nothing")
-	o.Keep, o.Cgroup = patterns(c.StringSlice("keep")), supervise.Cgroup(c.String("cgroup"))
+	o.Keep = patterns(c.StringSlice("keep"))
 	o.Containers, o.Engine = supervise.Containers(c.String("containers")), c.String("engine")
 	o.HasDead, o.History = func() bool { return reap.HasDead(runtimeDir()) }, !c.Bool("no-history")
 	o.Log = display.Options{File: c.String("log-file"), JSON: c.String("log-format") == "json"}
 	o.Log.Level, _ = zerolog.ParseLevel(c.String("log-level"))
 	var err error
-	if o.Limiting, err = limiting(c); err != nil {
+	if o.Containment, err = containment(c); err != nil {
 		return err
 	}
 	restartOn := patterns(c.StringSlice("restart-on"))
@@ -140,18 +140,18 @@ func (s *settings) read(c *cli.Context) error {
 	s.front = front.Options{
 		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
 		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: wakeTimeout,
-		RestartOnCrash: c.String("on-crash") == argv.Restart, Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
+		RestartOnCrash: c.String("on-crash") == argv.Restart, Lazy: c.Bool("lazy"), EOFGrace: o.Grace.EOF, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
 		Guard: guard, KeepStderr: keeps, History: o.History, RestartOn: restartOn,
 	}
 	s.share = share.Options{
-		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), EOFGrace: o.EOFGrace, EndLimit: s.front.EndLimit, Guard: guard, KeepStderr: keeps,
+		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), EOFGrace: o.Grace.EOF, EndLimit: s.front.EndLimit, Guard: guard, KeepStderr: keeps,
 	}
 	return nil
 }
 
-// limiting reads the flags about limits.
-func limiting(c *cli.Context) (o supervise.Limiting, err error) {
-	o.Require = c.String("limits") == "require"
+// containment reads the flags about the cgroup and its limits.
+func containment(c *cli.Context) (o supervise.Containment, err error) {
+	o.Cgroup, o.Require = supervise.Cgroup(c.String("cgroup")), c.String("limits") == "require"
 	for _, name := range []string{"memory-max", "pids-max", "cpu-max"} {
 		l, wanted, err := cgroup.ParseLimit(strings.Replace(name, "-", ".", 1), c.String(name))
 		if err != nil {
@@ -175,8 +175,8 @@ const endMargin = 10 * time.Second
 // sweep ends the dead sessions of this user.
 func sweep() error {
 	proc.CloseInherited()
-	d := supervise.Defaults()
-	ended, err := reap.Sweep(runtimeDir(), teardown.Grace{Term: d.TermGrace, Kill: d.KillTimeout})
+	d := supervise.Defaults().Grace
+	ended, err := reap.Sweep(runtimeDir(), teardown.Grace{Term: d.Term, Kill: d.Kill})
 	reap.AddToHistory(ended)
 	return err
 }

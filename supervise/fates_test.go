@@ -42,16 +42,16 @@ func TestWords(t *testing.T) {
 
 // Of what was killed a bounded number is named, and not what has survived.
 func TestFates(t *testing.T) {
-	c := &common{}
-	tr := &tree{common: c, commands: map[int]session.Fate{}}
+	tr := &tree{common: &common{}}
 	for pid := 100; pid < 100+2*maxFates; pid++ {
 		p := proc.Stat{ID: proc.ID{PID: pid, Start: 1}, Comm: "sleep"}
-		if len(tr.commands) < maxFates {
-			tr.commands[pid] = session.FateOf(p, []string{"sleep", "--token", "abc"}, session.Killed)
+		if len(tr.doomed) < maxFates {
+			tr.doomed = append(tr.doomed, session.FateOf(p, []string{"sleep", "--token", "abc"}, session.Killed))
 		}
 		tr.tally.add([]teardown.Sent{{To: p, Sig: unix.SIGKILL}}, 1)
 	}
 	r := remains{survivors: []teardown.Survivor{{PID: 101, Comm: "sleep", Why: "state D"}, {PID: 999, Comm: "late", Why: "late"}}}
+	tr.tally.count(r.survivors)
 	all := tr.fates(&r)
 	if len(all) != maxFates+1 {
 		t.Fatalf("%d are named", len(all))

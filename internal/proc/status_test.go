@@ -24,15 +24,14 @@ func TestOwnWords(t *testing.T) {
 		{"Name:\tx\n", 0, false},
 		{"", 0, false},
 	} {
-		if got := ownWords([]byte(c.status), c.uid); got != c.want {
+		if got := Status("\n" + c.status).ownWords(c.uid); got != c.want {
 			t.Errorf("%q of %d: %v", c.status, c.uid, got)
 		}
 	}
-	var r Reader
-	if own, err := r.OwnWords(os.Getpid(), os.Getuid()); !own || err != nil {
+	if own, err := OwnWords(os.Getpid(), os.Getuid()); !own || err != nil {
 		t.Errorf("this process: %v, %v", own, err)
 	}
-	if own, err := r.OwnWords(os.Getpid(), os.Getuid()+1); own || err != nil {
+	if own, err := OwnWords(os.Getpid(), os.Getuid()+1); own || err != nil {
 		t.Errorf("somebody else: %v, %v", own, err)
 	}
 }
