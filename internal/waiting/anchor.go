@@ -10,9 +10,6 @@ import (
 
 // watch is the anchor. A signal that ends would kill a supervisor whose runtime is starting, or be lost in that moment: it is held
 // until the runtime hears it. watch returns when the supervisor has not ended the session, and another process is to end it.
-//
-//go:nosplit
-//go:norace
 func (p *Page) watch() {
 	at := &p.anchorRoom
 	at.clear()
@@ -51,9 +48,6 @@ func (p *Page) watch() {
 }
 
 // passSignals passes on what has arrived, and waits for the children that have ended. It reports whether the supervisor has.
-//
-//go:nosplit
-//go:norace
 func (p *Page) passSignals(at *room) (ended bool) {
 	for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
 		switch {
@@ -88,9 +82,6 @@ func (p *Page) passSignals(at *room) (ended bool) {
 // signal would kill that before it hears any, and with it the last one that all orphans fall to. Whoever takes over may be killed as
 // well, and is replaced. It dies with the anchor: nothing of the session is below it, and its lock would keep reap away. The result
 // is negative after maxTakeovers.
-//
-//go:nosplit
-//go:norace
 func (p *Page) forkRecovery() int64 {
 	p.jumping, p.listening, p.heard, p.fate, p.asked = 1, 0, 0, int64(unix.SIGKILL), 0
 	if p.takeovers++; p.takeovers <= maxTakeovers {
@@ -106,9 +97,6 @@ func (p *Page) forkRecovery() int64 {
 const maxTakeovers = 8
 
 // nextLook is when the anchor is to look again: when it is due, or in a moment where it must ask for the parent.
-//
-//go:nosplit
-//go:norace
 func (p *Page) nextLook(at *room, due int64) int64 {
 	if p.parent <= 0 || p.parentFD >= 0 || p.orphaned != 0 {
 		return due
@@ -121,9 +109,6 @@ func (p *Page) nextLook(at *room, due int64) int64 {
 }
 
 // parentGone reports whether the parent is gone, where there is no pidfd of it. It tells the supervisor.
-//
-//go:nosplit
-//go:norace
 func (p *Page) parentGone() bool {
 	if p.parent <= 0 || p.parentFD >= 0 || p.orphaned != 0 || call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) == p.parent {
 		return false
@@ -135,9 +120,6 @@ func (p *Page) parentGone() bool {
 
 // collect waits for the children that have ended, and reports whether the supervisor was one of them. It exits with the code
 // of a session that is over.
-//
-//go:nosplit
-//go:norace
 func (p *Page) collect(at *room) (ended bool) {
 	for pid := p.reap(at); pid > 0; pid = p.reap(at) {
 		if pid != p.supervisor {
@@ -156,9 +138,6 @@ func (p *Page) collect(at *room) (ended bool) {
 
 // closeUnneeded lets go of what only the supervisor needs. The gateway, or whoever holds the other end, is to see the end of file when
 // the session's processes have let go. Standard error stays, for a panic.
-//
-//go:nosplit
-//go:norace
 func (p *Page) closeUnneeded() {
 	if p.terminal == 0 {
 		null := "/dev/null\x00"
@@ -183,9 +162,6 @@ const (
 )
 
 // closeRange closes the descriptors from the first to the last.
-//
-//go:nosplit
-//go:norace
 func closeRange(first, last int64) {
 	if first > last || call(unix.SYS_CLOSE_RANGE, uintptr(first), uintptr(last), 0, 0, 0, 0) == 0 {
 		return

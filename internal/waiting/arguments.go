@@ -5,21 +5,12 @@ package waiting
 import "unsafe"
 
 // argument is where the n-th word of the command line is; it ends with a zero byte.
-//
-//go:nosplit
-//go:norace
 func argument(n uintptr) uintptr { return word(initialStack + wordSize*(1+n)) }
 
 // environment is where the list of variables begins.
-//
-//go:nosplit
-//go:norace
 func environment() uintptr { return initialStack + wordSize*(2+word(initialStack)) }
 
 // starts reports whether the text at a place begins with prefix.
-//
-//go:nosplit
-//go:norace
 func starts(at uintptr, prefix string) bool {
 	p := uintptr(unsafe.Pointer(unsafe.StringData(prefix)))
 	for end := p + uintptr(len(prefix)); p < end; p, at = p+1, at+1 {
@@ -31,17 +22,11 @@ func starts(at uintptr, prefix string) bool {
 }
 
 // equals reports whether the text at a place is word.
-//
-//go:nosplit
-//go:norace
 func equals(at uintptr, word string) bool {
 	return starts(at, word) && char(at+uintptr(len(word))) == 0
 }
 
 // isSession reports whether the command line is that of a session, and whether this may have a front.
-//
-//go:nosplit
-//go:norace
 func isSession() (session, front bool) {
 	if word(initialStack) < 2 {
 		return false, false
@@ -55,9 +40,6 @@ func isSession() (session, front bool) {
 
 // mayHaveFront reports whether one of the flags or variables is there that ask for a front. The runtime will tell; where
 // there is none after all, the waiter executes the program once more (RoleSession).
-//
-//go:nosplit
-//go:norace
 func mayHaveFront() bool {
 	for n, count := uintptr(2), word(initialStack); n < count; n++ {
 		at := argument(n)
@@ -82,8 +64,6 @@ func mayHaveFront() bool {
 	return false
 }
 
-//go:nosplit
-//go:norace
 func isFrontVariable(at uintptr) bool {
 	return starts(at, "SHARE=") || starts(at, "LAZY=") || starts(at, "HIBERNATE=") || starts(at, "ON_CRASH=") ||
 		starts(at, "STDOUT_GUARD=") || starts(at, "KEEP_STDERR=") || starts(at, "RESTART_ON=")

@@ -18,9 +18,6 @@ const (
 )
 
 // clientHungUp reports whether the client has closed its end, and left nothing to read.
-//
-//go:nosplit
-//go:norace
 func (p *Page) clientHungUp(at *room) bool {
 	at.status = 0
 	return at.polled[onStdin].revents&(unix.POLLHUP|unix.POLLRDHUP) != 0 &&
@@ -28,9 +25,6 @@ func (p *Page) clientHungUp(at *room) bool {
 }
 
 // conclude ends a session behind which nothing is left: without its record, and with its line in the history.
-//
-//go:nosplit
-//go:norace
 func (p *Page) conclude(at *room) {
 	if happened == uintptr(ByStdin) || happened == uintptr(ByStdout) {
 		at.clear()
@@ -56,9 +50,6 @@ func (p *Page) conclude(at *room) {
 }
 
 // finishDraft completes the session's line for the history, and returns its size; 0 for none.
-//
-//go:nosplit
-//go:norace
 func (p *Page) finishDraft(at *room, code int64) uintptr {
 	text, size := uintptr(unsafe.Pointer(&at.text)), uintptr(p.drafted)
 	if p.historyFD < 0 || size == 0 || size > maxDraft ||
@@ -84,9 +75,6 @@ func (p *Page) finishDraft(at *room, code int64) uintptr {
 }
 
 // signalName is the name of a signal that ends.
-//
-//go:nosplit
-//go:norace
 func signalName(sig uintptr) string {
 	switch sig {
 	case uintptr(unix.SIGHUP):
@@ -100,9 +88,6 @@ func signalName(sig uintptr) string {
 }
 
 // expire has the kernel end this process if the history takes too long.
-//
-//go:nosplit
-//go:norace
 func (p *Page) expire() {
 	var timer [4]int64
 	timer[2] = homePatience

@@ -33,9 +33,6 @@ const (
 )
 
 // call makes a system call. The result is negative for an error: -errno.
-//
-//go:nosplit
-//go:norace
 func call(number, a, b, c, d, e, f uintptr) int64 {
 	r, _, errno := syscall.RawSyscall6(number, a, b, c, d, e, f)
 	if errno != 0 {
@@ -44,35 +41,21 @@ func call(number, a, b, c, d, e, f uintptr) int64 {
 	return int64(r)
 }
 
-//go:nosplit
-//go:norace
 func word(at uintptr) uintptr { return **(**uintptr)(unsafe.Pointer(&at)) }
 
-//go:nosplit
-//go:norace
 func setWord(at, to uintptr) { **(**uintptr)(unsafe.Pointer(&at)) = to }
 
-//go:nosplit
-//go:norace
 func char(at uintptr) byte { return **(**byte)(unsafe.Pointer(&at)) }
 
-//go:nosplit
-//go:norace
 func setChar(at uintptr, to byte) { **(**byte)(unsafe.Pointer(&at)) = to }
 
 // fail says why nothing was started, and ends the process.
-//
-//go:nosplit
-//go:norace
 func fail(why string) {
 	call(unix.SYS_WRITE, 2, uintptr(unsafe.Pointer(unsafe.StringData(why))), uintptr(len(why)), 0, 0, 0)
 	call(unix.SYS_EXIT_GROUP, ExitFailure, 0, 0, 0, 0, 0)
 }
 
 // begin is what atExec calls. The runtime starts when it returns.
-//
-//go:nosplit
-//go:norace
 func begin() {
 	remember()
 	session, front := isSession()
@@ -121,9 +104,6 @@ func begin() {
 }
 
 // mapPage maps the page, and notes who has started this process.
-//
-//go:nosplit
-//go:norace
 func mapPage() *Page {
 	name := "mcp-tether\x00" // a front has executed /proc/self/exe
 	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(name))), 0, 0, 0, 0)
@@ -155,9 +135,6 @@ func mapPage() *Page {
 }
 
 // remember notes what the runtime is about to change.
-//
-//go:nosplit
-//go:norace
 func remember() {
 	var action [4]uintptr
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, 0, uintptr(unsafe.Pointer(&blockedBefore)), sigSetSize, 0, 0)
@@ -172,9 +149,6 @@ func remember() {
 }
 
 // noteInherited notes what the anchor has inherited and blocks all signals.
-//
-//go:nosplit
-//go:norace
 func (p *Page) noteInherited() {
 	at := &p.anchorRoom
 	where := uintptr(unsafe.Pointer(&at.text))
@@ -206,9 +180,6 @@ func (p *Page) noteInherited() {
 }
 
 // setAction sets the action for a signal.
-//
-//go:nosplit
-//go:norace
 func (p *Page) setAction(sig, action uintptr) {
 	var a [4]uintptr
 	a[0] = action
@@ -216,9 +187,6 @@ func (p *Page) setAction(sig, action uintptr) {
 }
 
 // onTerminal reports whether standard input is the terminal, and we are in its foreground: a person started us there.
-//
-//go:nosplit
-//go:norace
 func (p *Page) onTerminal() bool {
 	group := uintptr(unsafe.Pointer(&p.anchorRoom.status))
 	return call(unix.SYS_IOCTL, 0, unix.TIOCGPGRP, group, 0, 0, 0) == 0 &&
@@ -226,9 +194,6 @@ func (p *Page) onTerminal() bool {
 }
 
 // openSignals makes a descriptor for all signals that are blocked.
-//
-//go:nosplit
-//go:norace
 func (p *Page) openSignals() int64 {
 	all := ^uint64(0) &^ p.ignored
 	if p.terminal != 0 {
@@ -240,9 +205,6 @@ func (p *Page) openSignals() int64 {
 
 // jump prepares for the runtime, which starts when the caller returns. The runtime unblocks the signals that end before it
 // catches them: until then they are ignored. All others stay blocked.
-//
-//go:nosplit
-//go:norace
 func (p *Page) jump(role Role, why, what uintptr) {
 	for sig := uintptr(1); sig <= uintptr(unix.SIGTERM); sig++ {
 		if ends(sig) || sig == uintptr(unix.SIGABRT) {
@@ -253,9 +215,6 @@ func (p *Page) jump(role Role, why, what uintptr) {
 }
 
 // ends reports whether a signal ends a session.
-//
-//go:nosplit
-//go:norace
 func ends(sig uintptr) bool {
 	return sig >= uintptr(unix.SIGHUP) && sig <= uintptr(unix.SIGQUIT) || sig == uintptr(unix.SIGTERM)
 }

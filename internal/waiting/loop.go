@@ -20,18 +20,12 @@ const (
 )
 
 // now is CLOCK_MONOTONIC in nanoseconds.
-//
-//go:nosplit
-//go:norace
 func (at *room) now() int64 {
 	call(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&at.left)), 0, 0, 0, 0)
 	return at.left.Sec*second + at.left.Nsec
 }
 
 // wait waits until something has happened, or a time has come; 0 is never.
-//
-//go:nosplit
-//go:norace
 func (at *room) wait(due int64) {
 	limit := uintptr(0)
 	if due != 0 {
@@ -46,9 +40,6 @@ func (at *room) wait(due int64) {
 }
 
 // forgetPoll forgets what the last poll said, which has failed.
-//
-//go:nosplit
-//go:norace
 func (at *room) forgetPoll() {
 	for i := range at.polled {
 		at.polled[i].revents = 0
@@ -56,9 +47,6 @@ func (at *room) forgetPoll() {
 }
 
 // fired reports, once, that something has happened to a descriptor. One that is not open tells nothing.
-//
-//go:nosplit
-//go:norace
 func (at *room) fired(n int) bool {
 	f := (*pollFD)(unsafe.Add(unsafe.Pointer(&at.polled), uintptr(n)*unsafe.Sizeof(pollFD{})))
 	if f.fd < 0 || f.revents == 0 {
@@ -69,18 +57,12 @@ func (at *room) fired(n int) bool {
 }
 
 // poll waits for events on a descriptor, or for none where that is negative.
-//
-//go:nosplit
-//go:norace
 func (at *room) poll(n int, fd int64, events int16) {
 	f := (*pollFD)(unsafe.Add(unsafe.Pointer(&at.polled), uintptr(n)*unsafe.Sizeof(pollFD{})))
 	f.fd, f.events, f.revents = int32(max(fd, -1)), events, 0
 }
 
 // clear waits for nothing.
-//
-//go:nosplit
-//go:norace
 func (at *room) clear() {
 	for n := range polledFDs {
 		at.poll(n, -1, 0)
@@ -88,9 +70,6 @@ func (at *room) clear() {
 }
 
 // take takes the next signal that has arrived; 0 is none.
-//
-//go:nosplit
-//go:norace
 func (p *Page) take(at *room) uintptr {
 	const size = unsafe.Sizeof(unix.SignalfdSiginfo{})
 	if call(unix.SYS_READ, uintptr(p.signalFD), uintptr(unsafe.Pointer(&at.signal)), size, 0, 0, 0) < int64(size) {
@@ -100,9 +79,6 @@ func (p *Page) take(at *room) uintptr {
 }
 
 // takeNext is take, and takes no more than a few in a turn: a flood is not to hide what else has happened.
-//
-//go:nosplit
-//go:norace
 func (p *Page) takeNext(at *room, taken int) uintptr {
 	if taken >= fewSignals {
 		return 0
@@ -118,9 +94,6 @@ const fromKernel = 0x80
 
 // passes reports whether the signal that was taken last is for the next process as well. From a terminal it has reached that
 // process already. What we have brought about ourselves is not: our own limit of processor time, and our own writes.
-//
-//go:nosplit
-//go:norace
 func (p *Page) passes(at *room) bool {
 	s := &at.signal
 	if s.Code == fromKernel {
@@ -130,9 +103,6 @@ func (p *Page) passes(at *room) bool {
 }
 
 // resume continues a child that is stopped, unless a person may have stopped it.
-//
-//go:nosplit
-//go:norace
 func (p *Page) resume(at *room, pid int64) {
 	info := uintptr(unsafe.Pointer(&at.info))
 	setWord(info, 0)
@@ -145,9 +115,6 @@ func (p *Page) resume(at *room, pid int64) {
 }
 
 // reap waits for one child that has ended, and returns its pid; 0 or less is none. The server's status is kept.
-//
-//go:nosplit
-//go:norace
 func (p *Page) reap(at *room) int64 {
 	at.status = 0
 	pid := call(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&at.status)), unix.WNOHANG|unix.WALL, 0, 0, 0)
@@ -158,9 +125,6 @@ func (p *Page) reap(at *room) int64 {
 }
 
 // dieWith has the kernel kill this process when its parent is killed. A parent that is gone already sends nothing.
-//
-//go:nosplit
-//go:norace
 func dieWith(parent int64) {
 	call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
 	if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != parent {
@@ -169,17 +133,11 @@ func dieWith(parent int64) {
 }
 
 // exit ends the process.
-//
-//go:nosplit
-//go:norace
 func exit(code int64) {
 	call(unix.SYS_EXIT_GROUP, uintptr(code), 0, 0, 0, 0, 0)
 }
 
 // tell signals a process of ours, and tries twice: a transient error must not lose the signal.
-//
-//go:nosplit
-//go:norace
 func tell(pid int64, sig uintptr) {
 	if pid <= 0 { // a whole process group
 		return
@@ -190,9 +148,6 @@ func tell(pid int64, sig uintptr) {
 }
 
 // noteEnd notes that the session is to end, and tells the anchor.
-//
-//go:nosplit
-//go:norace
 func (p *Page) noteEnd(at *room) {
 	if p.asked == 0 {
 		p.asked = at.now()
@@ -202,9 +157,6 @@ func (p *Page) noteEnd(at *room) {
 
 // closeOwn closes what a starter or front that has ended had opened, but for what is kept. A descriptor that the next execve(2) passes
 // on was given.
-//
-//go:nosplit
-//go:norace
 func (p *Page) closeOwn() {
 	for fd := int64(3); fd < p.ownBelow; fd++ {
 		if !p.keeps(fd) && call(unix.SYS_FCNTL, uintptr(fd), unix.F_GETFD, 0, 0, 0, 0) == unix.FD_CLOEXEC {

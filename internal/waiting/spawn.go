@@ -9,9 +9,6 @@ import (
 )
 
 // spawn forks and executes the server, in its leaf if it has one.
-//
-//go:nosplit
-//go:norace
 func (p *Page) spawn(at *room) (why, what uintptr) {
 	pid := int64(-1)
 	if p.leafFD >= 0 {
@@ -49,9 +46,6 @@ const futexWake = 1
 
 // execute is the server before its program: a copy of the supervisor. It never returns. Should the supervisor be killed, the
 // kernel kills the server.
-//
-//go:nosplit
-//go:norace
 func (p *Page) execute() {
 	dieWith(p.supervisor)
 	if p.terminal == 0 {
@@ -84,9 +78,6 @@ func (p *Page) execute() {
 
 // separate puts the server into a process group of its own. It leads that only if the gateway has made the anchor lead one: what
 // setsid(1) does, and "kill -- -$$", depends on it. Otherwise the leader is a child that has exited at once, without a signal.
-//
-//go:nosplit
-//go:norace
 func (p *Page) separate() {
 	leader := int64(-1)
 	if p.leads == 0 {
@@ -110,9 +101,6 @@ func (p *Page) separate() {
 
 // editEnvironment takes variables from the list that the kernel has made, and adds others. Behind the list is the auxiliary
 // vector (getauxval(3)), which is longer than what is added, and which a process that is about to execute does not need.
-//
-//go:nosplit
-//go:norace
 func (p *Page) editEnvironment() {
 	to := environment()
 	for from := to; word(from) != 0; from += wordSize {
@@ -129,9 +117,6 @@ func (p *Page) editEnvironment() {
 }
 
 // drops reports whether the server does not get a variable.
-//
-//go:nosplit
-//go:norace
 func (p *Page) drops(variable uintptr) bool {
 	for text := uintptr(unsafe.Pointer(&p.drop)); char(text) != 0; text = after(text) {
 		a, b := text, variable
@@ -146,9 +131,6 @@ func (p *Page) drops(variable uintptr) bool {
 }
 
 // after is where the next text begins.
-//
-//go:nosplit
-//go:norace
 func after(text uintptr) uintptr {
 	for char(text) != 0 {
 		text++

@@ -141,9 +141,6 @@ func (p *Page) KeepOnly(list []int) {
 }
 
 // keeps reports whether a descriptor is the supervisor's, or waiter's.
-//
-//go:nosplit
-//go:norace
 func (p *Page) keeps(fd int64) bool {
 	switch fd {
 	case 0, 1, 2, p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD, p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD, p.historyFD:

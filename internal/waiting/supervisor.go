@@ -9,9 +9,6 @@ import (
 )
 
 // supervise is the supervisor. It returns when there is work for a runtime: that of the starter (why is 0), or its own.
-//
-//go:nosplit
-//go:norace
 func (p *Page) supervise() (why, what uintptr) {
 	at := &p.supervisorRoom
 	at.clear()
@@ -64,9 +61,6 @@ func (p *Page) supervise() (why, what uintptr) {
 }
 
 // becomeStarter is the starter, which is about to start its runtime. It dies with the supervisor.
-//
-//go:nosplit
-//go:norace
 func (p *Page) becomeStarter() {
 	dieWith(p.supervisor)
 	thisRole = uintptr(Starter)
@@ -74,9 +68,6 @@ func (p *Page) becomeStarter() {
 }
 
 // event acts on what has happened. why is not 0 when the supervisor's runtime is to start.
-//
-//go:nosplit
-//go:norace
 func (p *Page) event(at *room) (why, what uintptr) {
 	for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
 		switch {
@@ -116,9 +107,6 @@ func (p *Page) event(at *room) (why, what uintptr) {
 }
 
 // reapChildren waits for the children that have ended. If the starter has failed, its code is the session's.
-//
-//go:nosplit
-//go:norace
 func (p *Page) reapChildren(at *room) {
 	for pid := p.reap(at); pid > 0; pid = p.reap(at) {
 		if pid != p.starter {
@@ -135,9 +123,6 @@ func (p *Page) reapChildren(at *room) {
 }
 
 // endStarter ends a starter that still works: it shares our descriptors.
-//
-//go:nosplit
-//go:norace
 func (p *Page) endStarter() {
 	if p.starter <= 0 {
 		return

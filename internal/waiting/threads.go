@@ -22,9 +22,6 @@ const (
 // session, until none is left. All are stopped first, until no other one turns up: what forks at the limit would take the room
 // again. So it is where a runtime has aborted before (at once). If that makes no room either, others have taken it, and the
 // answer is false.
-//
-//go:nosplit
-//go:norace
 func (p *Page) makeRoom(at *room, atOnce bool) bool {
 	for n := 0; n < patience && !atOnce; n++ {
 		if p.hasRoom(at) {
@@ -56,9 +53,6 @@ func (p *Page) makeRoom(at *room, atOnce bool) bool {
 
 // giveUp ends the process without a runtime, with the server's exit code if that is known. If nobody is left, leaf and record go.
 // What a container engine may have stays on record, for reap.
-//
-//go:nosplit
-//go:norace
 func (p *Page) giveUp() {
 	flags := uintptr(0)
 	if p.leafFD >= 0 {
@@ -82,18 +76,12 @@ func (p *Page) giveUp() {
 }
 
 // sleep waits for so many nanoseconds.
-//
-//go:nosplit
-//go:norace
 func (at *room) sleep(time int64) {
 	at.left.Sec, at.left.Nsec = time/second, time%second
 	call(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&at.left)), 0, 0, 0, 0, 0)
 }
 
 // hasRoom forks as many processes as a runtime needs threads. Each ends at once, and takes its room until it is waited for.
-//
-//go:nosplit
-//go:norace
 func (p *Page) hasRoom(at *room) bool {
 	n := 0
 	for ; n < threads; n++ {
@@ -114,9 +102,6 @@ func (p *Page) hasRoom(at *room) bool {
 }
 
 // killLeaf kills the leaf, as long as its control file is open here.
-//
-//go:nosplit
-//go:norace
 func (p *Page) killLeaf() {
 	one := "1"
 	if p.killFD >= 0 && p.supervisor == call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0) {
@@ -127,17 +112,12 @@ func (p *Page) killLeaf() {
 // maxPasses bounds the passes of one round over what forks meanwhile.
 const maxPasses = 32
 
-//go:nosplit
-//go:norace
 func (at *room) pair(n int) *pair {
 	return (*pair)(unsafe.Add(unsafe.Pointer(&at.found), uintptr(n)*unsafe.Sizeof(pair{})))
 }
 
 // stopAll stops all below us, each before its children are listed, and returns how many there are. It does nothing where it is
 // not known which children are the session's.
-//
-//go:nosplit
-//go:norace
 func (p *Page) stopAll(at *room) int {
 	own := call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	count := 0
@@ -157,9 +137,6 @@ func (p *Page) stopAll(at *room) int {
 }
 
 // send signals a process through its pidfd, if it is still the child of its parent: no other process has its pid then.
-//
-//go:nosplit
-//go:norace
 func (at *room) send(f *pair, sig uintptr) {
 	if f.pid <= 1 {
 		return
@@ -176,9 +153,6 @@ func (at *room) send(f *pair, sig uintptr) {
 
 // list adds the children of a process to the first count that were found, and returns how many these are then. With one, it
 // adds none, and returns whether that is among the children.
-//
-//go:nosplit
-//go:norace
 func (at *room) list(parent, one int64, count int) int {
 	path := at.number(at.number(uintptr(unsafe.Pointer(&at.path)), "/proc/", parent), "/task/", parent)
 	at.number(path, "/children\x00", 0)
@@ -208,9 +182,6 @@ func (at *room) list(parent, one int64, count int) int {
 }
 
 // number writes a text and a number, if that is not 0, and returns where the next one goes.
-//
-//go:nosplit
-//go:norace
 func (at *room) number(to uintptr, text string, n int64) uintptr {
 	from := uintptr(unsafe.Pointer(unsafe.StringData(text)))
 	for end := from + uintptr(len(text)); from < end; from, to = from+1, to+1 {
@@ -229,9 +200,6 @@ func (at *room) number(to uintptr, text string, n int64) uintptr {
 }
 
 // wasThere reports whether the anchor had a child with this pid before the session.
-//
-//go:nosplit
-//go:norace
 func (p *Page) wasThere(pid int64) bool {
 	at := uintptr(unsafe.Pointer(&p.foreign))
 	for end := at + unsafe.Sizeof(p.foreign); at < end; at += wordSize {

@@ -10,9 +10,6 @@ import (
 
 // forkFront forks a front, and returns true in it: its runtime is to start. To the front its waiter is what an anchor is to a
 // supervisor. The two share their table of files: the record's lock and the client's streams are the waiter's while there is no front.
-//
-//go:nosplit
-//go:norace
 func (p *Page) forkFront() (front bool) {
 	p.hasFront, p.jumping, p.listening, p.fate = 1, 1, 0, int64(unix.SIGKILL)
 	s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_FILES, 0, 0, 0, 0, 0)
@@ -32,9 +29,6 @@ func (p *Page) forkFront() (front bool) {
 
 // waitAsleep waits alone once the front has fallen asleep, until there is work for the next one or the session ends. Whatever else
 // has ended the front has ended the session, too.
-//
-//go:nosplit
-//go:norace
 func (p *Page) waitAsleep() {
 	if p.takeovers++; p.saved == 0 || p.takeovers > maxTakeovers {
 		p.exitAsFront()
@@ -76,9 +70,6 @@ func (p *Page) waitAsleep() {
 }
 
 // noteEvents notes what there is for a front to do.
-//
-//go:nosplit
-//go:norace
 func (p *Page) noteEvents(at *room) {
 	for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
 		if sig == uintptr(unix.SIGCHLD) {
@@ -105,9 +96,6 @@ func (p *Page) noteEvents(at *room) {
 }
 
 // exitAsFront exits as the front has.
-//
-//go:nosplit
-//go:norace
 func (p *Page) exitAsFront() {
 	if p.frontless != 0 {
 		p.executeSession()
@@ -119,9 +107,6 @@ func (p *Page) exitAsFront() {
 }
 
 // executeSession goes on as a session without a front, in place of the waiter.
-//
-//go:nosplit
-//go:norace
 func (p *Page) executeSession() {
 	self, as := "/proc/self/exe\x00", RoleSession+"\x00"
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)
