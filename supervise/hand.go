@@ -31,10 +31,11 @@ type hand struct {
 
 // handOf is that of a session with an anchor.
 func handOf(page *waiting.Page) hand {
-	h := hand{page: page, terminal: page.Terminal(), noSubreaper: page.Subreaper()}
-	h.anchor, h.supervisor, h.parent = page.Pids()
-	h.parentFD, h.gatewayFD, h.anchorFD, _, _ = page.Descriptors()
-	return h
+	return hand{
+		page: page, terminal: page.Terminal, noSubreaper: page.Subreaper(),
+		anchor: page.Pid.Anchor, supervisor: page.Pid.Supervisor, parent: page.Pid.Parent,
+		parentFD: page.FD.Parent, gatewayFD: page.FD.Gateway, anchorFD: page.FD.Anchor,
+	}
 }
 
 // direct is that of a process without an anchor. It opens a pidfd of the parent, and asks for the parent's pid once more. If

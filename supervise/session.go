@@ -38,7 +38,7 @@ func (s *Session) listen() (err error) {
 	leave := proc.SignalSet(0)
 	if s.hand.page != nil {
 		// All others stay blocked, and are read one by one: a flood of them would keep a thread in its handler.
-		leave = proc.SignalSet(s.hand.page.Ignored()) | ^proc.SessionSignals
+		leave = proc.SignalSet(s.hand.page.Ignored) | ^proc.SessionSignals
 	}
 	if s.hand.terminal {
 		leave |= proc.JobControl
@@ -48,7 +48,7 @@ func (s *Session) listen() (err error) {
 	}
 	s.polled.add(signals, s.signals.FD(), unix.POLLIN)
 	if s.hand.page != nil && !s.recovers {
-		s.polled.add(queued, s.hand.page.SignalFD(), unix.POLLIN)
+		s.polled.add(queued, s.hand.page.FD.Signals, unix.POLLIN)
 	}
 	return nil
 }
