@@ -57,15 +57,15 @@ func textAt(at uintptr) string {
 func after(texts []byte) []byte { return texts[len(textAt(address(&texts[0])))+1:] }
 
 // argument is the n-th word of the command line, and count how many there are.
-func argument(n int) string { return textAt(wordsAt(initialStack, n+2)[n+1]) }
+func argument(n int) string { return textAt(wordsAt(early.stack, n+2)[n+1]) }
 
-func argumentCount() int { return int(wordsAt(initialStack, 1)[0]) }
+func argumentCount() int { return int(wordsAt(early.stack, 1)[0]) }
 
 // environment is the list of variables. The kernel's list lasts until a zero. Behind it is the auxiliary vector (getauxval(3)), which
 // has more room than is ever added, and which a process that is about to execute does not need.
 func environment() []uintptr {
 	const auxiliary = 32
-	at, n := initialStack+wordSize*uintptr(argumentCount()+2), 0
+	at, n := early.stack+wordSize*uintptr(argumentCount()+2), 0
 	for wordsAt(at, n+1)[n] != 0 {
 		n++
 	}

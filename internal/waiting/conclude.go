@@ -22,19 +22,19 @@ func (w *polled) clientHungUp() bool {
 
 // conclude ends a session behind which nothing is left: without its record, and with its line in the history.
 func (p *Page) conclude() {
-	if happened.Kind == ByStdin || happened.Kind == ByStdout {
+	if early.happened.Kind == ByStdin || early.happened.Kind == ByStdout {
 		var w polled
 		w.clear()
 		w.add(onParent, p.FD.Parent, unix.POLLIN)
 		w.add(onGateway, p.FD.Gateway, unix.POLLIN)
 		w.wait(now() + closingPause)
 		if w.fired(onParent) || w.fired(onGateway) || p.parentGone() {
-			happened.Kind = ByParent
+			early.happened.Kind = ByParent
 		}
 	}
 	code := 0
-	if happened.Kind == BySignal {
-		code = 128 + int(happened.Signal)
+	if early.happened.Kind == BySignal {
+		code = 128 + int(early.happened.Signal)
 	}
 	call(unix.SYS_UNLINKAT, atWorkingDir, address(&p.files), 0)
 	var line [maxDraft + 128]byte
@@ -59,9 +59,9 @@ func (p *Page) finishDraft(to []byte, code int) []byte {
 	}
 	to = appendInt(to, `,"seconds":`, max((now()-p.began)/millisecond, 1))
 	to = append(to, `e-3,"cause":"`...)
-	switch happened.Kind {
+	switch early.happened.Kind {
 	case BySignal:
-		to = append(append(to, `signal","signal":"`...), signalName(happened.Signal)...)
+		to = append(append(to, `signal","signal":"`...), signalName(early.happened.Signal)...)
 	case ByStdin:
 		to = append(to, "stdin-closed"...)
 	case ByStdout:

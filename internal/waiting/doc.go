@@ -65,6 +65,6 @@
 //   - No defer, goroutine, channel or timer. An index out of range ends the process.
 //
 // What you may touch: the table above is supervisor.go, anchor.go and waiter.go, a row a case. Only files with "amd64 || arm64"
-// on top run without a runtime; the others are plain Go, for the processes that have one. A new field of Page needs no more than
+// on top run without a runtime, entered.go aside; the others are for the processes that have one. A new field of Page needs no more than
 // its line. Build for both processors (make build GOARCH=arm64).
 package waiting

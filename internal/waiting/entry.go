@@ -8,15 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Written before the runtime starts, and only read by it.
-var (
-	initialStack uintptr
-	page         *Page
-	thisRole     Role
-	happened     Event
-	// before is what the runtime changes of what a process inherits.
-	before Inherited
-)
+// early is written before the runtime starts, and only read by it. It is one variable, so that it takes one page, and has no pointer:
+// the memory is not the runtime's.
+var early struct {
+	stack    uintptr // where the kernel has left command line and environment; atExec writes it
+	page     uintptr
+	role     Role
+	happened Event
+	// found is what the runtime changes of what a process inherits.
+	found Inherited
+}
 
 // atExec is the entry point of the linked binary, which the flag -E of the linker names. It calls begin.
 func atExec()
@@ -75,12 +76,12 @@ func begin() {
 // mapPage maps the page, and notes who has started this process.
 func mapPage() *Page {
 	call(unix.SYS_PRCTL, unix.PR_SET_NAME, textAddress("mcp-tether\x00")) // a front has executed /proc/self/exe
-	m := call(unix.SYS_MMAP, 0, unsafe.Sizeof(*page), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
+	m := call(unix.SYS_MMAP, 0, unsafe.Sizeof(Page{}), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
 	if m < 0 && m > -4096 {
 		fail("mcp-tether: no memory to start\n")
 	}
-	p := *(**Page)(unsafe.Pointer(&m))
-	page = p
+	early.page = uintptr(m)
+	p := thePage()
 	p.noteInherited()
 	p.fate = int(unix.SIGKILL)
 	p.FD = Descriptors{Parent: -1, Gateway: -1, Anchor: -1, Signals: -1, Lock: -1, Leaf: -1, Kill: -1, Listener: -1, Kept: -1, History: -1}
@@ -100,18 +101,20 @@ func mapPage() *Page {
 	return p
 }
 
+func thePage() *Page { return *(**Page)(unsafe.Pointer(&early.page)) }
+
 // remember notes what the runtime is about to change.
 func remember() {
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, 0, address(&before.Mask), sigSetSize)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, 0, address(&early.found.Mask), sigSetSize)
 	for sig := uintptr(1); sig <= 64; sig++ {
 		var action [4]uintptr
 		if call(unix.SYS_RT_SIGACTION, sig, 0, address(&action), sigSetSize) == 0 && action[0] == ignoreAction {
-			before.Ignored |= 1 << (sig - 1)
+			early.found.Ignored |= 1 << (sig - 1)
 		}
 	}
 	var files unix.Rlimit
 	call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, 0, address(&files))
-	before.Files, before.MostFiles = files.Cur, files.Max
+	early.found.Files, early.found.MostFiles = files.Cur, files.Max
 }
 
 // noteInherited notes what the anchor has inherited and blocks all signals.
@@ -123,7 +126,7 @@ func (p *Page) noteInherited() {
 	for fd := range p.closed {
 		p.closed[fd] = call(unix.SYS_FCNTL, uintptr(fd), unix.F_GETFD) < 0
 	}
-	p.Ignored = before.Ignored & (1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
+	p.Ignored = early.found.Ignored & (1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
 	group := call(unix.SYS_GETPGID, 0)
 	p.leads = group == getpid()
 	// Standard input may be the terminal, and we in its foreground: a person started us there.
@@ -131,7 +134,7 @@ func (p *Page) noteInherited() {
 	p.Terminal = call(unix.SYS_IOCTL, 0, unix.TIOCGPGRP, address(&foreground)) == 0 && int(foreground) == group
 	p.mask = setMask(p.blocked())
 	// A parent that ignores SIGCHLD has no zombies, and so would we: no exit code, and no event.
-	if p.childrenIgnored = before.Ignored>>(unix.SIGCHLD-1)&1 != 0; p.childrenIgnored {
+	if p.childrenIgnored = early.found.Ignored>>(unix.SIGCHLD-1)&1 != 0; p.childrenIgnored {
 		setAction(unix.SIGCHLD, defaultAction)
 	}
 }
@@ -159,5 +162,5 @@ func jump(role Role, ev Event) {
 			setAction(sig, ignoreAction)
 		}
 	}
-	thisRole, happened = role, ev
+	early.role, early.happened = role, ev
 }

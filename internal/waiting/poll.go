@@ -79,7 +79,7 @@ func (w *polled) fired(n int) bool {
 	return f.Revents&unix.POLLNVAL == 0
 }
 
-// fewSignals is how many signals are taken in a turn: a flood is not to hide what else has happened.
+// fewSignals is how many signals are taken in a turn: a flood is not to hide what else has early.happened.
 const fewSignals = 64
 
 // fromKernel is SI_KERNEL (sigaction(2)): no process has sent the signal.
@@ -131,8 +131,8 @@ func (p *Page) reap() (pid, status int) {
 	return pid, status
 }
 
-// noteEnd notes that the session is to end, and tells the anchor.
-func (p *Page) noteEnd() {
+// NoteEnd notes that the session is to end: the anchor gives the supervisor its time from now on.
+func (p *Page) NoteEnd() {
 	if p.asked == 0 {
 		p.asked = now()
 		tell(p.Pid.Anchor, unix.SIGCHLD)

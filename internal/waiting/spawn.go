@@ -73,7 +73,7 @@ func (p *Page) becomeServer() {
 	}
 	p.editEnvironment()
 	setMask(p.mask)
-	file, args := address(&p.path), wordsAt(initialStack, p.words+2)[p.words:]
+	file, args := address(&p.path), wordsAt(early.stack, p.words+2)[p.words:]
 	errno := execute(file, address(&args[1]))
 	if errno == int(unix.ENOEXEC) {
 		// A script without "#!": execvp(3), which the gateway would have used, hands it to the shell.

@@ -44,7 +44,7 @@ func (p *Page) supervise() Event {
 			continue
 		}
 		if ev.Kind != ByClient {
-			p.noteEnd()
+			p.NoteEnd()
 		}
 		p.jumping = true
 		p.endStarter()
@@ -55,7 +55,7 @@ func (p *Page) supervise() Event {
 // becomeStarter is the starter, which is about to start its runtime. It dies with the supervisor.
 func (p *Page) becomeStarter() {
 	dieWith(p.Pid.Supervisor)
-	thisRole = Starter
+	early.role = Starter
 	setMask(p.mask)
 }
 

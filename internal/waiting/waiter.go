@@ -15,7 +15,7 @@ func (p *Page) forkFront() (front bool) {
 	dieWith(p.Pid.Anchor)
 	call(unix.SYS_SETSID)
 	setMask(p.mask)
-	thisRole = Front
+	early.role = Front
 	return true
 }
 
@@ -26,13 +26,13 @@ func (p *Page) waitAsleep() {
 		p.exitAsFront()
 	}
 	p.closeOwn()
-	happened = Event{}
+	early.happened = Event{}
 	if p.unheard != 0 { // It came while the front was leaving.
-		happened, p.asked, p.unheard = Event{BySignal, p.unheard}, now(), 0
+		early.happened, p.asked, p.unheard = Event{BySignal, p.unheard}, now(), 0
 	}
 	var w polled
 	for {
-		for happened.Kind == 0 {
+		for early.happened.Kind == 0 {
 			w.clear()
 			w.add(onSignal, p.FD.Signals, unix.POLLIN)
 			w.add(onParent, p.FD.Parent, unix.POLLIN)
@@ -41,7 +41,7 @@ func (p *Page) waitAsleep() {
 			w.wait(p.nextLook(0))
 			p.noteEvents(&w)
 		}
-		over := happened.Kind != ByStdin || w.clientHungUp()
+		over := early.happened.Kind != ByStdin || w.clientHungUp()
 		if over && p.quiet {
 			p.conclude()
 		}
@@ -52,7 +52,7 @@ func (p *Page) waitAsleep() {
 			p.conclude()
 		}
 		sleep(second) // A client has to wait.
-		happened = Event{}
+		early.happened = Event{}
 	}
 }
 
@@ -65,21 +65,21 @@ func (p *Page) noteEvents(w *polled) {
 			for pid := 1; pid > 0; pid, _ = p.reap() {
 			}
 		}
-		if ends(sig) && happened.Kind == 0 {
-			happened = Event{BySignal, sig}
+		if ends(sig) && early.happened.Kind == 0 {
+			early.happened = Event{BySignal, sig}
 		}
 	}
 	switch {
 	case w.fired(onParent), w.fired(onGateway), p.orphaned, p.parentGone():
-		happened = Event{Kind: ByParent}
-	case happened.Kind != 0:
+		early.happened = Event{Kind: ByParent}
+	case early.happened.Kind != 0:
 	case w.fired(onStdout):
-		happened.Kind = ByStdout
+		early.happened.Kind = ByStdout
 	case w.fired(onStdin):
-		happened.Kind = ByStdin
+		early.happened.Kind = ByStdin
 	}
 	p.asked = 0
-	if happened.Kind != 0 && happened.Kind != ByStdin {
+	if early.happened.Kind != 0 && early.happened.Kind != ByStdin {
 		p.asked = now()
 	}
 }
@@ -98,7 +98,7 @@ func (p *Page) executeSession() {
 	if p.childrenIgnored {
 		setAction(unix.SIGCHLD, ignoreAction)
 	}
-	args := wordsAt(initialStack, 3)[1:]
+	args := wordsAt(early.stack, 3)[1:]
 	args[1] = textAddress(RoleSession + "\x00")
 	execute(textAddress("/proc/self/exe\x00"), address(&args[0]))
 	fail("mcp-tether: it cannot execute itself\n")
