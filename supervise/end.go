@@ -76,11 +76,11 @@ func (s *Session) reopen(role waiting.Role) {
 	if err != nil {
 		s.log.Debug().Err(err).Msg("no directory of records")
 	}
-	_, _, _, lock, listener := s.page.Descriptors()
+	fd := s.page.FD
 	pid, _, _ := s.page.Server()
 	// A starter that was killed has told no descriptor: what it has on disk is ours all the same, and we hold its lock.
-	if role == waiting.Supervisor && (lock >= 0 || pid == 0) && dir != nil {
-		s.lease = dir.Adopt(s.id, lock)
+	if role == waiting.Supervisor && (fd.Lock >= 0 || pid == 0) && dir != nil {
+		s.lease = dir.Adopt(s.id, fd.Lock)
 	} else if dir != nil {
 		s.takeRecord(dir)
 	}
@@ -89,7 +89,7 @@ func (s *Session) reopen(role waiting.Role) {
 		return
 	}
 	if role == waiting.Supervisor {
-		t.adoptEngine(listener)
+		t.adoptEngine(fd.Listener)
 	} else {
 		t.engine = keeper.Recover(s.keeping(), &s.record)
 	}
@@ -117,8 +117,8 @@ func (s *Session) reclaim(role waiting.Role) {
 // own cgroup.
 func (t *tree) findLeaf(role waiting.Role) {
 	dir := t.record.Cgroup
-	if fd, kill := t.page.Leaf(); role == waiting.Supervisor && fd >= 0 {
-		t.members.Leaf = cgroup.Adopt(dir, fd, kill)
+	if fd := t.page.FD; role == waiting.Supervisor && fd.Leaf >= 0 {
+		t.members.Leaf = cgroup.Adopt(dir, fd.Leaf, fd.Kill)
 		return
 	}
 	if path.Base(dir) != leafName(t.id) {

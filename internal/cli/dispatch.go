@@ -91,7 +91,7 @@ func run(args []string, page *waiting.Page) int {
 		})
 	}
 	if page != nil {
-		page.Frontless()
+		page.Frontless = true
 		return 0
 	}
 	return serve(args, nil)
