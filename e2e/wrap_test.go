@@ -77,7 +77,8 @@ func TestWrapAndUnwrap(t *testing.T) {
 	if o := h.run("wrap", "--yes", "--", "--hibernate", "1h"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--name", "a b", "--hibernate", "1h"`) {
 		t.Errorf("with other flags: %+v\n%s", o, h.text(codex))
 	}
-	if o := h.run("unwrap", "--yes", "codex"); o.code != 0 || h.text(codex) != codexText || h.text(claude) == claudeText {
+	ok(t, os.Symlink(".codex", filepath.Join(h.dir, "same")))
+	if o := h.run("unwrap", "--yes", "codex", "same/config.toml"); o.code != 0 || h.text(codex) != codexText || h.text(claude) == claudeText {
 		t.Errorf("one client unwrapped: %+v\n%s", o, h.text(codex))
 	}
 	if all, err := os.ReadDir(filepath.Dir(codex)); err != nil || len(all) != 1 {

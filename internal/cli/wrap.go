@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -326,16 +327,16 @@ func placesOf(args []string) ([]clients.Place, error) {
 	return eachOnce(append(found, places...)), err
 }
 
-// eachOnce leaves out files that were named before, of which the second change would fail.
+// eachOnce leaves out files that were named before, maybe by way of another directory, of which the second change would fail.
 func eachOnce(places []clients.Place) []clients.Place {
-	seen := map[string]bool{}
+	var seen []fs.FileInfo
 	return slices.DeleteFunc(places, func(p clients.Place) bool {
-		path, err := filepath.Abs(p.Path)
+		st, err := os.Lstat(p.Path)
 		if err != nil {
 			return false
 		}
-		before := seen[path]
-		seen[path] = true
+		before := slices.ContainsFunc(seen, func(other fs.FileInfo) bool { return os.SameFile(st, other) })
+		seen = append(seen, st)
 		return before
 	})
 }

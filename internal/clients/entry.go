@@ -210,9 +210,9 @@ func (r *entryReader) entry(n *node, keys []string, name string, double bool) bo
 	return true
 }
 
-// setCommand takes the command. With lines, a member has a line of its own.
+// setCommand takes the command. With lines, a member has a line of its own. A name that is spelled with escapes cannot be made args.
 func (e *entry) setCommand(text []byte, m *member, lines bool) {
-	if m.value.kind != stringKind || m.value.text == "" {
+	if m.value.kind != stringKind || m.value.text == "" || !bytes.Contains(text[m.start:m.end], []byte("command")) {
 		e.err = errForm
 		return
 	}

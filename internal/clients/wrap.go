@@ -121,6 +121,15 @@ var errIndirect = errors.New("it names " + Program + " in a way of its own: chan
 // errNoCommand says that an entry starts this program, but no server.
 var errNoCommand = errors.New("it does not start as " + Program + " run and a command, so no server runs: add -- and the server's command")
 
+// errForClient says that the client itself makes words or a path of a command.
+var errForClient = errors.New("only some clients take a line or ~ as command: write the program's path, and its words in args")
+
+// forClient reports whether a command is a whole line, or begins in a home directory: as an argument of ours it would be neither.
+func forClient(command string) bool {
+	first, _, line := strings.Cut(command, " ")
+	return strings.HasPrefix(command, "~") || line && !strings.ContainsAny(first, `/\`)
+}
+
 // errComments says that comments stand among the words that would go.
 var errComments = errors.New("there are comments among the words of " + Program + ": change it by hand")
 
@@ -169,6 +178,8 @@ func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, 
 		return nil, nil
 	case at == 0 && strings.HasPrefix(e.command.text, "-"):
 		return nil, errForm // run would take it for a flag
+	case at == 0 && forClient(e.command.text):
+		return nil, errForClient
 	case at == 0 && !e.joined && e.list != nil && len(e.args) == 0 && !onlySpace(text, e.list.start+1, e.list.end-1):
 		return nil, errForm // unwrap could not tell the comments in the list from others
 	}
