@@ -55,7 +55,7 @@ func command(name string, do cli.ActionFunc) *cli.Command {
 // the words after "--" of wrap.
 func commands(delegated bool, behind []string) []*cli.Command {
 	return []*cli.Command{
-		command("wrap", func(c *cli.Context) error { return wrap(c, behind) }), command("doctor", examine), command("unwrap", unwrap),
+		command("wrap", func(c *cli.Context) error { return wrap(c, behind) }), command("doctor", doctor), command("unwrap", unwrap),
 		command("ps", ps), command("history", history),
 		command("stop", func(c *cli.Context) error { return stop(c, delegated) }), command("restart", restart),
 		command("reap", func(c *cli.Context) error { return reapAs(c, delegated) }),
