@@ -77,7 +77,6 @@ var reapFlags = [...]argv.Flag{
 	{Name: "match", Kind: argv.Text, Usage: "take command lines that match `REGEXP` for MCP servers, too"},
 	{Name: "config", Kind: argv.List, Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known clients' files"},
 	{Name: "session", Kind: argv.Text, Usage: "only the session with this whole `ID`"},
-	{Name: "min-age", Kind: argv.Duration, Usage: "spare what is younger than `DURATION`"},
 	{Name: "forget", Kind: argv.Text, Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
 	{Name: "engine", Env: engine.EnvURL, Kind: argv.Text, Usage: "ask the container engine at `URL` instead of the docker command's"},
 	{Name: "containers", Default: "auto", Values: []string{"auto", "off"}, Kind: argv.Text,
@@ -155,7 +154,6 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o.Rules = reap.Rules{
 		Match:       matcher.Match,
 		SurplusOver: surplusOver,
-		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
 		KeepNothing: c.Bool("keep-nothing"),
 		Session:     strings.ToLower(c.String("session")),
 	}
@@ -168,7 +166,7 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 		return nil, nil
 	}
 	words := []string{"reap", "--json"}
-	for _, name := range []string{"kill", "unwrapped", "keep-nothing", "containers", "match", "session", "min-age"} {
+	for _, name := range []string{"kill", "unwrapped", "keep-nothing", "containers", "match", "session"} {
 		if c.IsSet(name) {
 			words = append(words, fmt.Sprintf("--%s=%v", name, c.Value(name)))
 		}
