@@ -157,8 +157,8 @@ const leakTimeout = 20 * time.Second
 // leaks makes a pass of reap that ends nothing.
 func leaks() []check {
 	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout, Reach: reap.Reach{Engine: os.Getenv(engine.EnvURL)}}
-	files, _ := configured(&o, nil) // which fails for named files only
-	matcher := clients.NewMatcher(files, nil)
+	servers, _ := configured(&o, nil) // which fails for named files only
+	matcher := clients.NewMatcher(servers, nil)
 	o.Rules = reap.Rules{Match: matcher.Match, SurplusOver: surplusOver}
 	if os.Getuid() == 0 {
 		o.ForUsers = []string{"reap", "--json"}

@@ -140,17 +140,15 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 			return o, usageError(fmt.Sprint("--match: ", err))
 		}
 	}
-	files, err := configured(&o, c.StringSlice("config"))
+	servers, err := configured(&o, c.StringSlice("config"))
 	if err != nil {
 		return o, err
 	}
 	if o.ForUsers, err = userWords(c, delegated); err != nil {
 		return o, err
 	}
-	for i := range files {
-		o.Servers += len(files[i].Servers)
-	}
-	matcher := clients.NewMatcher(files, pattern)
+	o.Servers = len(servers)
+	matcher := clients.NewMatcher(servers, pattern)
 	o.Rules = reap.Rules{
 		Match:       matcher.Match,
 		SurplusOver: surplusOver,
@@ -181,11 +179,11 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 	return words, nil
 }
 
-// configured reads the named configuration files, or else the known clients'. A pass that root makes as another user
+// configured reads the servers in the named configuration files, or else the known clients'. A pass that root makes as another user
 // may be unable to read a file that root has named. It still reads the rest. Without an answer in time the pass is incomplete.
-func configured(o *reap.Options, names []string) ([]clients.File, error) {
+func configured(o *reap.Options, names []string) ([]clients.Server, error) {
 	var (
-		found    []clients.File
+		found    []clients.Server
 		warnings []string
 		failed   error
 	)
@@ -197,9 +195,9 @@ func configured(o *reap.Options, names []string) ([]clients.File, error) {
 			}
 		}
 		for _, name := range names {
-			switch file, err := clients.Named(name); {
+			switch servers, err := clients.Named(name); {
 			case err == nil:
-				found = append(found, file)
+				found = append(found, servers...)
 			case o.Delegated:
 				warn(err)
 			default:
