@@ -1,8 +1,6 @@
 package clients
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"mcp-tether/internal/proc"
 )
@@ -167,22 +163,4 @@ func formatOf(name string) Format {
 		return foreign
 	}
 	return JSON
-}
-
-// parse decodes a document.
-func parse(text []byte, format Format) (doc map[string]any, err error) {
-	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
-	if format == TOML {
-		err = toml.Unmarshal(text, &doc)
-		return doc, err
-	}
-	if json.Unmarshal(text, &doc) == nil {
-		return doc, nil
-	}
-	root, err := treeOf(text, format)
-	if err != nil {
-		return nil, err
-	}
-	doc, _ = root.asAny().(map[string]any)
-	return doc, nil
 }
