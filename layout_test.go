@@ -36,10 +36,10 @@ func libraries() map[string][]string {
 	return map[string][]string{
 		"github.com/urfave/cli":             {"internal/cli"},
 		"github.com/rs/zerolog":             {"internal/cli", "internal/engine/keeper", "internal/display", "internal/front", "supervise"},
-		"github.com/shirou/gopsutil/v3/mem": {"internal/cli"},
+		"github.com/shirou/gopsutil/v4/mem": {"internal/cli"},
 		// These read /proc/stat when a program starts, even if it does not call them.
-		"github.com/shirou/gopsutil/v3/cpu":     {},
-		"github.com/shirou/gopsutil/v3/process": {},
+		"github.com/shirou/gopsutil/v4/cpu":     {},
+		"github.com/shirou/gopsutil/v4/process": {},
 	}
 }
 
