@@ -25,6 +25,12 @@ func fullVersion() string {
 	return version + " (" + commit + ", " + date + ", " + runtime.Version() + ")"
 }
 
+// Exit codes of all commands but run.
+const (
+	exitFindings = 1 // something was found, or survived, or the answer was no
+	exitUnread   = 2 // something could not be read or done
+)
+
 // status is an exit code as an error. err, if not nil, explains it and was not printed yet.
 type status struct {
 	code int
@@ -64,8 +70,8 @@ func app(out io.Writer, commands []*cli.Command) *cli.App {
 	}
 }
 
-// ask plays the part of any command but run.
-func ask(args []string, delegated bool) int {
+// execute plays the part of any command but run.
+func execute(args []string, delegated bool) int {
 	var behind []string
 	if i := slices.Index(args, "--"); i > 0 && args[1] == "wrap" {
 		args, behind = args[:i], append([]string{}, args[i+1:]...)

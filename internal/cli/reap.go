@@ -23,12 +23,6 @@ import (
 	"mcp-tether/supervise"
 )
 
-// Exit codes of reap. The other commands but run use them in the same sense.
-const (
-	exitFindings = 1 // something was found, or survived
-	exitUnread   = 2 // something could not be read
-)
-
 // The values that have no flag. docs/reap.md has them.
 const (
 	// surplusOver is how many servers of one kind a gateway may have before they are reported.

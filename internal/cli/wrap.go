@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
@@ -27,18 +26,16 @@ changes by a byte, and "mcp-tether unwrap" gives the text back.
 CLIENT is codex, claude, claude-desktop, openclaw, gemini, cursor,
 vscode, zed, windsurf, cline, roo, lm-studio, kiro, copilot, junie, qwen,
 amp, opencode, vibe or jetbrains. Without CLIENT or FILE, every client is
-looked for. Files of a project (.mcp.json) are shared with others and so
-are changed only when they are named.
+looked for. Files of a project (.mcp.json) are changed only by name.
 
 Behind -- are flags of run; servers that are wrapped already get these
 instead of theirs. Where mcp-tether is not in PATH, its path is written.
 
-What an organisation's list denies is left alone (Claude Code's managed
-settings, Codex' requirements.toml), and so is what it would not allow
-any more: then it is said what to add to the list.
+What an organisation's list denies, or would not allow any more, is left
+alone (Claude Code's managed settings, Codex' requirements.toml).
 
-End the client first: some write their configuration while they run. It
-starts the servers in the new way when it is started again.
+End the client first, and start it again afterwards: some write their
+configuration while they run.
 
 Exit code: 0 done, or nothing to do; 1 --check found a server that is not
 wrapped, or the answer was no; 2 something could not be read or changed.
@@ -89,7 +86,7 @@ func flagsOfRun(words []string) ([]string, error) {
 	if slices.Contains(words, "--help") || slices.Contains(words, "-h") {
 		return nil, usageError("behind --: with these, run starts no server")
 	}
-	s := settings{bare: true}
+	s := settings{flagsOnly: true}
 	// With the first "--" for its value, the last flag would name a file or a label so.
 	s, ok, err := s.parse(append(append([]string{"mcp-tether", "run"}, words...), "--", "--", "true"), io.Discard)
 	switch command := s.session.Command; {
@@ -323,7 +320,7 @@ func placesOf(args []string) ([]clients.Place, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the configurations: %w; name the files", err)
 	}
-	found, err := clients.Here(home, names)
+	found, err := clients.PlacesOf(home, names)
 	return eachOnce(append(found, places...)), err
 }
 
@@ -347,92 +344,4 @@ func nameProject() {
 	for _, file := range clients.InProject(home) {
 		fmt.Fprintf(os.Stderr, "%s belongs to this project, and is changed only by name: mcp-tether wrap %[1]s\n", file)
 	}
-}
-
-// askable reports whether a user sees questions and can answer them.
-func askable() bool {
-	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
-}
-
-// confirm asks one question on a terminal, which gives a line at a time. Any answer but yes is a no.
-func confirm(question string) bool {
-	fmt.Fprint(os.Stdout, fold(question+" [y/N]", 0)+" ")
-	var line [256]byte
-	n, _ := os.Stdin.Read(line[:])
-	switch strings.ToLower(strings.TrimSpace(string(line[:max(n, 0)]))) {
-	case "y", "yes":
-		return true
-	}
-	return false
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if strings.HasSuffix(what, "s") {
-		what += "e"
-	}
-	return fmt.Sprint(n, " ", what, "s")
-}
-
-// show prints what would change in a file, and what is left alone.
-func (j *job) show(w io.Writer, unwrap, check bool) {
-	named := slices.ContainsFunc(j.plan.Changes, func(ch clients.Change) bool { return ch.Wrapped || ch.Err != nil })
-	if j.err != nil || unwrap && !named {
-		return
-	}
-	on := display.Coloured(w)
-	title := display.Text(j.Path)
-	if j.Client.Title != "" {
-		title += " (" + j.Client.Title + ")"
-	}
-	fmt.Fprintln(w, display.Paint(on, display.Bold, title))
-	for _, name := range j.plan.Remote {
-		if !unwrap {
-			fmt.Fprintf(w, "  %s: reached by network, nothing to wrap\n", display.Text(name))
-		}
-	}
-	for _, name := range j.plan.Unread {
-		fmt.Fprintf(w, "  %s: left alone: %s\n", display.Text(name), notSaid)
-	}
-	if len(j.plan.Changes)+len(j.plan.Remote)+len(j.plan.Unread) == 0 && !check {
-		fmt.Fprintln(w, "  "+errNoServers.Error())
-	}
-	for i := range j.plan.Changes {
-		ch := &j.plan.Changes[i]
-		fmt.Fprintf(w, "  %s: %s\n", display.Text(ch.Name), state(ch, unwrap, check))
-		if warning := warningOf(ch, unwrap); warning != "" {
-			fmt.Fprintln(w, "    "+warning)
-		}
-		if ch.Edited && !check {
-			fmt.Fprintln(w, display.Paint(on, display.Red, "  - "+display.Command(ch.Old)))
-			fmt.Fprintln(w, display.Paint(on, display.Green, "  + "+display.Command(ch.New)))
-		}
-	}
-}
-
-// warningOf says what may go wrong with a server that is to be wrapped; "" for most.
-func warningOf(ch *clients.Change, unwrap bool) string {
-	if unwrap || !ch.Edited || !clients.GoesByParent(ch.New) {
-		return ""
-	}
-	return "it goes by its parent, which is mcp-tether then: if it does not find its client, unwrap it (--server NAME)"
-}
-
-// state says what becomes of a server, or with check, what it is.
-func state(ch *clients.Change, unwrap, check bool) string {
-	switch {
-	case ch.Err != nil:
-		return "left alone: " + display.Error(ch.Err)
-	case ch.Edited && !check && unwrap:
-		return "to be unwrapped"
-	case ch.Edited && !check && ch.Wrapped:
-		return "wrapped, to be started otherwise"
-	case ch.Edited && !check:
-		return "to be wrapped"
-	case ch.Wrapped:
-		return "wrapped"
-	}
-	return "not wrapped"
 }
