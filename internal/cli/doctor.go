@@ -73,6 +73,11 @@ func inTime(about, read string, do func() []check) []check {
 	if proc.InTime(checkTime, func() { made = do() }) {
 		all = made
 	}
+	return name(about, all)
+}
+
+// name says what checks are about.
+func name(about string, all []check) []check {
 	for i := range all {
 		all[i].About = about
 	}
@@ -83,7 +88,7 @@ func doctor(c *cli.Context) error {
 	if c.Args().Present() {
 		return usageError("doctor takes no arguments, got " + c.Args().First())
 	}
-	all := slices.Concat(machine(runtimeDir()), examineClients(), leaks())
+	all := slices.Concat(machine(runtimeDir()), examineClients(), name(aboutLeaks, leaks()))
 	var err error
 	if c.Bool("json") {
 		err = display.JSON(os.Stdout, struct {
@@ -163,17 +168,11 @@ func leaks() []check {
 	if os.Getuid() == 0 {
 		o.ForUsers = []string{"reap", "--json"}
 	}
-	all := leaking(passInTime(o))
-	for i := range all {
-		all[i].About = aboutLeaks
-	}
-	return all
-}
-
-func leaking(r reap.Report, err error) (all []check) {
+	r, err := passInTime(o)
 	if err != nil {
 		return []check{warn("mcp-tether reap", "%v", err)}
 	}
+	var all []check
 	for _, f := range r.Findings {
 		c := fail("mcp-tether reap --kill", "%s: %s: %d processes, %s", f.Class, display.Command(f.Command), len(f.Members), strings.Join(f.Evidence, "; "))
 		c.Processes, c.MemoryBytes = len(f.Members)+len(f.Containers), f.MemoryBytes
