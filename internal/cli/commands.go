@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -47,8 +48,23 @@ func command(name string, do cli.ActionFunc) *cli.Command {
 	d := &table[slices.IndexFunc(table[:], func(d described) bool { return d.name == name })]
 	return &cli.Command{
 		Name: name, Category: d.group, Usage: d.usage, UsageText: strings.TrimSpace("mcp-tether " + name + " " + d.arguments), Description: d.help,
-		HideHelpCommand: true, OnUsageError: badUsage, Flags: parserFlags(d.flags), Action: do,
+		HideHelpCommand: true, OnUsageError: badUsage, Flags: parserFlags(d.flags),
+		Action: func(c *cli.Context) error {
+			if err := d.check(c); err != nil {
+				return err
+			}
+			return do(c)
+		},
 	}
+}
+
+// check refuses values that no flag may have, and more arguments than the command's usage shows.
+func (d *described) check(c *cli.Context) error {
+	most := len(strings.Fields(strings.TrimPrefix(d.arguments, "[flags]")))
+	if !strings.Contains(d.arguments, "...") && c.NArg() > most {
+		return usageError(fmt.Sprintf("%s: too many arguments: %s (see mcp-tether %[1]s --help)", d.name, c.Args().Get(most)))
+	}
+	return checkValues(c, d.flags, func(*argv.Flag) bool { return false })
 }
 
 // commands are those of the parser. delegated says that root has started us, as a user, to do something for that user, and behind are

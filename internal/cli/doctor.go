@@ -85,9 +85,6 @@ func name(about string, all []check) []check {
 }
 
 func doctor(c *cli.Context) error {
-	if c.Args().Present() {
-		return usageError("doctor takes no arguments, got " + c.Args().First())
-	}
 	all := slices.Concat(machine(runtimeDir()), examineClients(), name(aboutLeaks, leaks()))
 	var err error
 	if c.Bool("json") {

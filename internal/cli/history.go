@@ -56,9 +56,6 @@ func pastSessions() (all []*session.Past, unread int, err error) {
 }
 
 func history(c *cli.Context) error {
-	if c.NArg() > 1 {
-		return usageError("history takes one SESSION, got " + c.Args().Get(1))
-	}
 	all, unread, err := pastSessions()
 	if err != nil {
 		return err

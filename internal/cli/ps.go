@@ -33,9 +33,6 @@ var psFlags = [...]argv.Flag{
 }
 
 func ps(c *cli.Context) error {
-	if c.NArg() > 1 {
-		return usageError("ps takes one SESSION, got " + c.Args().Get(1))
-	}
 	if !c.Bool("watch") {
 		incomplete, err := list(c)
 		if err == nil && incomplete {

@@ -112,12 +112,6 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 		Reach: reap.Reach{Engine: c.String("engine"), None: c.String("containers") == "off"},
 		Grace: teardown.Grace{Term: reapTerm, Kill: supervise.Defaults().KillTimeout},
 	}
-	if c.Args().Present() {
-		return o, usageError("reap takes no arguments, got " + c.Args().First())
-	}
-	if err := checkValues(c, reapFlags[:], func(*argv.Flag) bool { return false }); err != nil {
-		return o, err
-	}
 	if o.Timeout <= 0 {
 		return o, usageError("--timeout must be more than 0")
 	}

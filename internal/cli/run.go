@@ -34,11 +34,6 @@ end with it, too (--containers). An engine is in sight if DOCKER_HOST, a
 docker context or a usual socket names one that is there. Then your
 server's DOCKER_HOST changes, to a socket of the session's own.
 
-With --hibernate an idle server is ended, and started again by the next
-message. With --lazy a server is not started before it is needed. With
---share sessions of the same command, directory and environment talk to
-one server.
-
 Exit code: COMMAND's own; 128+n if signal n ended it; 125 if mcp-tether
 failed, 126 if COMMAND cannot be executed, 127 if it is not found. After
 125 no server was started: standard error says why, and a client's log

@@ -103,9 +103,8 @@ func flagsOfRun(words []string) ([]string, error) {
 // job is one configuration file while it is being changed.
 type job struct {
 	clients.Document
-	plan    clients.Plan
-	changed bool
-	err     error
+	plan clients.Plan
+	err  error
 }
 
 // serverFilter holds the servers that the user named, and whether each was found. If it is empty, all servers are meant.
@@ -218,20 +217,26 @@ func conclude(c *cli.Context, all []*job, unwrap, dry bool) error {
 	var restart []string
 	edits, bare, done := 0, 0, 0
 	for _, j := range all {
-		edited := j.edited()
-		edits += edited
+		edited := 0
 		for i := range j.plan.Changes {
+			if j.plan.Changes[i].Edited {
+				edited++
+			}
 			if j.plan.Changes[i].Bare() {
 				bare++
 			}
 		}
+		edits += edited
 		j.show(os.Stdout, unwrap, check)
 		if check || dry || edited == 0 || !yes && !(asks && confirm(j.question(edited, unwrap))) {
 			continue
 		}
 		done += edited
-		j.replace()
-		if title := j.Client.Title; j.changed && title != "" && !slices.Contains(restart, title) {
+		if j.err = j.Replace(j.plan.Text); j.err != nil {
+			continue
+		}
+		fmt.Fprintln(os.Stdout, "changed", display.Text(j.Path))
+		if title := j.Client.Title; title != "" && !slices.Contains(restart, title) {
 			restart = append(restart, title)
 		}
 	}
@@ -252,16 +257,6 @@ func conclude(c *cli.Context, all []*job, unwrap, dry bool) error {
 	return status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run to see what")}
 }
 
-// edited is how many servers would change.
-func (j *job) edited() (n int) {
-	for _, ch := range j.plan.Changes {
-		if ch.Edited {
-			n++
-		}
-	}
-	return n
-}
-
 func (j *job) question(n int, unwrap bool) string {
 	verb, of := "Wrap", display.Text(j.Path)
 	if unwrap {
@@ -271,14 +266,6 @@ func (j *job) question(n int, unwrap bool) string {
 		of = j.Client.Title
 	}
 	return fmt.Sprintf("%s %s of %s?", verb, counted(n, "server"), of)
-}
-
-// replace writes the file.
-func (j *job) replace() {
-	j.err = j.Replace(j.plan.Text)
-	if j.changed = j.err == nil; j.changed {
-		fmt.Fprintln(os.Stdout, "changed", display.Text(j.Path))
-	}
 }
 
 // ownPath is the path of this program under the name by which a wrapped entry is known.
