@@ -160,8 +160,7 @@ const leakTimeout = 20 * time.Second
 func leaks() []check {
 	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout, Reach: reap.Reach{Engine: os.Getenv(engine.EnvURL)}}
 	servers, _ := configured(&o, nil) // which fails for named files only
-	matcher := clients.NewMatcher(servers, nil)
-	o.Rules = reap.Rules{Match: matcher.Match, SurplusOver: surplusOver}
+	o.Rules = reap.Rules{Match: clients.NewMatcher(servers, nil).Match, SurplusOver: surplusOver}
 	if os.Getuid() == 0 {
 		o.ForUsers = []string{"reap", "--json"}
 	}

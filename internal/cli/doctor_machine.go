@@ -98,10 +98,10 @@ func leaf() check {
 	if errors.Is(err, cgroup.ErrNone) {
 		return warn("mount cgroup v2 where servers run", "%v: %s", err, without)
 	}
-	if err != nil {
-		return warn(delegateAdvice, "%v: %s", err, without)
+	var l *cgroup.Leaf
+	if err == nil {
+		l, err = cgroup.Create(own, cgroup.Prefix+session.NewID())
 	}
-	l, err := cgroup.Create(own, cgroup.Prefix+session.NewID())
 	if err != nil {
 		return warn(delegateAdvice, "%v: %s", err, without)
 	}
@@ -171,16 +171,14 @@ func limits() check {
 	if files, ok := openFiles(); ok && files < fewFiles {
 		return warn("ulimit -n 1024, or LimitNOFILE= of the unit", "only %d open files are allowed", files)
 	}
-	own, err := cgroup.Current()
-	if err != nil {
-		return good("nothing in the way")
+	var use cgroup.Use // The root of the hierarchy has no limit.
+	if own, err := cgroup.Current(); err == nil {
+		if l, err := cgroup.Open(own); err == nil {
+			use = l.Use()
+			l.Close()
+		}
 	}
-	l, err := cgroup.Open(own)
-	if err != nil {
-		return good("nothing in the way") // The root of the hierarchy has no limit.
-	}
-	defer l.Close()
-	if use := l.Use(); use.PidsMax > 0 && use.PidsMax < use.Pids+sessionProcesses {
+	if use.PidsMax > 0 && use.PidsMax < use.Pids+sessionProcesses {
 		return warn("raise TasksMax= of the unit, or --pids-limit of the container", "%d of %d processes are used in this cgroup", use.Pids, use.PidsMax)
 	}
 	return good("nothing in the way")

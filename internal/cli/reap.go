@@ -53,9 +53,8 @@ what is proven:
    surplus    many servers of one kind under a living gateway: never
               ended
 
-When there is nothing it says so on a terminal, and is silent elsewhere,
-as from cron. Exit code: 0 nothing (left), 1 findings (or survivors),
-2 something could not be read.
+Off a terminal it is silent when there is nothing. Exit code: 0 nothing
+(left), 1 findings (or survivors), 2 something could not be read.
 
 Examples:
    mcp-tether reap                # what is there, and why
@@ -136,9 +135,8 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 		return o, err
 	}
 	o.Servers = len(servers)
-	matcher := clients.NewMatcher(servers, pattern)
 	o.Rules = reap.Rules{
-		Match:       matcher.Match,
+		Match:       clients.NewMatcher(servers, pattern).Match,
 		SurplusOver: surplusOver,
 		KeepNothing: c.Bool("keep-nothing"),
 		Session:     strings.ToLower(c.String("session")),
