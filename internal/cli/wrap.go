@@ -61,7 +61,6 @@ var wrapFlags = [...]argv.Flag{
 	{Name: "dry-run", Usage: "only show what would change"},
 	{Name: "server", Kind: argv.List, Usage: "only the server `NAME` (repeatable)"},
 	{Name: "check", Usage: "change nothing, and fail if a server is not wrapped"},
-	{Name: "force", Usage: "wrap also what an organisation's list will not allow any more"},
 }
 
 // alsoUnwrap is how many of them there are.
@@ -73,7 +72,7 @@ func wrap(c *cli.Context, behind []string) error {
 	if err != nil {
 		return err
 	}
-	return rewrite(c, clients.Options{Flags: flags, Force: c.Bool("force")})
+	return rewrite(c, clients.Options{Flags: flags})
 }
 
 func unwrap(c *cli.Context) error { return rewrite(c, clients.Options{Unwrap: true}) }

@@ -26,8 +26,6 @@ type Options struct {
 	Absolute string
 	// Flags are those of run. Nil leaves the flags of servers that are wrapped already.
 	Flags []string
-	// Force wraps also where an organisation's lists do not allow the new command.
-	Force bool
 	lists lists
 	// Unwrap takes the program away again.
 	Unwrap bool
@@ -197,7 +195,7 @@ func (e *entry) plan(text []byte, o Options) (edits []edit, err error) {
 		}
 		o.Flags = append(name[:len(name):len(name)], o.Flags...)
 	}
-	if err := o.lists.judge(e.name, at > 0, e.started(at), e.line(at, o), o.Force); err != nil {
+	if err := o.lists.judge(e.name, at > 0, e.started(at), e.line(at, o)); err != nil {
 		return nil, err
 	}
 	if at == 0 {
