@@ -16,4 +16,5 @@
 //	document.go    a file that may be changed
 //	matcher.go     does a process run one of the servers?
 //	runner.go      packages, as npx, uvx and others run them
+//	by_parent.go   packages that look at the process that has started them
 package clients

@@ -32,9 +32,8 @@ var (
 	errMounted    = errors.New("it is mounted by itself: change it where it comes from")
 )
 
-// OpenDocument reads a file that its owner wants changed. It must be a
-// regular file of the user, with one name only: the new file takes the place of the old one. The error does not name
-// it.
+// OpenDocument reads a file that its owner wants changed. It must be a regular file of the user, with one name only: the new
+// file takes the place of the old one. The error does not name it.
 func OpenDocument(p Place) (Document, error) {
 	d := Document{Place: p}
 	st, err := os.Lstat(p.Path)

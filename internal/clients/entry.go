@@ -240,7 +240,7 @@ func (e *entry) setCommand(text []byte, m *member, lines bool) {
 
 func (e *entry) setArgs(m *member) {
 	e.argsStart, e.array = m.keyStart, &m.value.span
-	if m.value.kind != arrayKind || m.value.end == 0 {
+	if m.value.kind != arrayKind {
 		e.err = errForm
 		return
 	}
