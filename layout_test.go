@@ -21,7 +21,7 @@ func floors() map[string]int {
 		".":            8,
 		"internal/cli": 7,
 		"supervise":    6, "internal/front": 6,
-		"reap": 5, "internal/live": 5, "internal/doctor": 5, "internal/share": 5,
+		"reap": 5, "internal/live": 5, "internal/share": 5,
 		"internal/engine/keeper": 4, "internal/relay": 4,
 		"internal/teardown": 3, "internal/clients": 3, "internal/display": 3,
 		"cgroup": 2, "internal/session": 2, "internal/evidence": 2, "internal/engine": 2, "internal/argv": 2, "internal/mcp/mux": 2,
@@ -36,7 +36,7 @@ func libraries() map[string][]string {
 	return map[string][]string{
 		"github.com/urfave/cli":             {"internal/cli"},
 		"github.com/rs/zerolog":             {"internal/cli", "internal/engine/keeper", "internal/display", "internal/front", "supervise"},
-		"github.com/shirou/gopsutil/v3/mem": {"internal/doctor"},
+		"github.com/shirou/gopsutil/v3/mem": {"internal/cli"},
 		// These read /proc/stat when a program starts, even if it does not call them.
 		"github.com/shirou/gopsutil/v3/cpu":     {},
 		"github.com/shirou/gopsutil/v3/process": {},

@@ -116,38 +116,28 @@ func TestContainersAndFilters(t *testing.T) {
 	if got := fates(h(), Rules{Session: deadID}); got != "suspect:b suspect:c" {
 		t.Errorf("one session: got %q", got)
 	}
-	if got := fates(h(), Rules{MinAge: 99}); got != "container:a! suspect:b suspect:c" {
-		t.Errorf("older: got %q", got)
-	}
-	if got := fates(h(), Rules{MinAge: 101}); got != "" {
-		t.Errorf("younger: got %q", got)
-	}
 }
 
 // A record without processes is as old as its eldest container, or else as its session.
-func TestRecordMinAge(t *testing.T) {
-	const hour = 3600 * proc.TicksPerSecond
+func TestRecordAge(t *testing.T) {
 	for name, c := range map[string]struct {
-		all  []engine.Object
-		age  uint64
-		want int
+		all []engine.Object
+		age time.Duration
 	}{
-		"of a young container":       {[]engine.Object{box("a", deadID)}, hour, 0},
-		"of one that is old enough":  {[]engine.Object{box("a", deadID)}, proc.TicksPerSecond, 1},
-		"with nothing left, but old": {nil, hour, 1},
+		"of a container":    {[]engine.Object{box("a", deadID)}, time.Second},
+		"with nothing left": {nil, 2 * time.Hour},
 	} {
 		h, s := used(t, c.all...)
-		s.Started = noon.Add(-2 * time.Hour)
-		found := find(h, Rules{MinAge: c.age})
-		if len(found) != c.want {
+		s.Started = h.Began.Add(-2 * time.Hour)
+		found := find(h, Rules{})
+		if len(found) != 1 {
 			t.Errorf("%s: %+v", name, found)
 			continue
 		}
-		for _, f := range found {
-			f.stored = s
-			if f.describe(h); f.AgeSeconds != int64(h.Began.Sub(f.born).Seconds()) || f.AgeSeconds == 0 || f.User == "" {
-				t.Errorf("%s: %d s, user %q", name, f.AgeSeconds, f.User)
-			}
+		f := found[0]
+		f.stored = s
+		if f.describe(h); f.AgeSeconds != int64(c.age.Seconds()) || f.User == "" {
+			t.Errorf("%s: %d s, user %q", name, f.AgeSeconds, f.User)
 		}
 	}
 }

@@ -1,12 +1,6 @@
 package reap
 
-import (
-	"slices"
-	"time"
-
-	"mcp-tether/internal/clients"
-	"mcp-tether/internal/proc"
-)
+import "mcp-tether/internal/clients"
 
 // Rules are what the user may choose about finding.
 type Rules struct {
@@ -14,8 +8,6 @@ type Rules struct {
 	Match func(clients.Running) (name string, ok bool)
 	// SurplusOver is how many servers of one kind a gateway may have.
 	SurplusOver int
-	// MinAge spares processes that are younger, in clock ticks.
-	MinAge uint64
 	// KeepNothing ends what is kept of dead sessions as well.
 	KeepNothing bool
 	// Session limits the pass to one session id; "" means all.
@@ -39,20 +31,8 @@ func find(h *machine, r Rules) []Finding {
 		out = append(out, x.unwrapped()...)
 		out = append(out, x.surplusSessions()...)
 	}
-	out = append(append(out, x.suspects...), x.keptForPeople()...)
-	return slices.DeleteFunc(out, func(f Finding) bool { return x.tooYoung(&f) })
+	return append(append(out, x.suspects...), x.keptForPeople()...)
 }
 
 // wants reports whether a session is one that the user asked for.
 func (x *index) wants(session string) bool { return x.r.Session == "" || x.r.Session == session }
-
-// tooYoung reports whether a finding is younger than the user wants to see.
-func (x *index) tooYoung(f *Finding) bool {
-	if x.r.MinAge == 0 {
-		return false
-	}
-	if f.Top.Zero() {
-		return f.born.Add(time.Duration(x.r.MinAge) * proc.Tick).After(x.h.Began)
-	}
-	return f.Top.Start+x.r.MinAge > x.h.Since
-}

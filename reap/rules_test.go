@@ -434,9 +434,6 @@ func TestFindMarkedInLeaf(t *testing.T) {
 		if len(found) == 0 || found[0].Class != c.class || found[0].Top.PID != c.top || len(found[0].Members) != 3 {
 			t.Errorf("%s: %+v", name, found)
 		}
-		if young := ended(h, Rules{MinAge: 500}); len(young) > 0 {
-			t.Errorf("%s: ended %v, which are young", name, young)
-		}
 	}
 }
 
@@ -616,17 +613,6 @@ func TestFindListsAreNotNil(t *testing.T) {
 	var b strings.Builder
 	if err := (Report{Findings: found, Warnings: []string{}}).JSON(&b); err != nil || strings.Contains(b.String(), "null") {
 		t.Errorf("%v\n%s", err, b.String())
-	}
-}
-
-func TestFindMinAge(t *testing.T) {
-	for age, want := range map[uint64]int{0: 1, 100: 1, 500: 0} {
-		h := table(t, "10 1 600 fs-server /opt/fs-server --root /srv")
-		r := modelRules()
-		r.MinAge = age
-		if got := ended(h, r); len(got) != want {
-			t.Errorf("age %d: ended %v", age, got)
-		}
 	}
 }
 

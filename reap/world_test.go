@@ -434,11 +434,11 @@ var commands = [][]string{
 }
 
 func modelRules() Rules {
-	all := clients.File{AnyUser: true}
+	var all []clients.Server
 	for i, c := range commands {
-		all.Servers = append(all.Servers, clients.Server{Name: fmt.Sprint("s", i), Args: slices.Clone(c)})
+		all = append(all, clients.Server{Name: fmt.Sprint("s", i), Args: slices.Clone(c), UID: clients.AnyUser})
 	}
-	all.Servers = append(all.Servers, clients.Server{Name: "boxed", Args: []string{"docker", "run", "-i", "--rm", boxed}})
-	m := clients.NewMatcher([]clients.File{all}, nil)
+	all = append(all, clients.Server{Name: "boxed", Args: []string{"docker", "run", "-i", "--rm", boxed}, UID: clients.AnyUser})
+	m := clients.NewMatcher(all, nil)
 	return Rules{Match: m.Match, SurplusOver: 8}
 }

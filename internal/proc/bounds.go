@@ -4,7 +4,7 @@ import "time"
 
 // What others have written is read in bounded time, and no more of it than this: records, configurations, histories, the memory of
 // processes, the answers of engines and of children that are other users. So is what root's reap reads. Where a bound is met, what
-// was asked for is unknown, which is said. Regular files alone are read, and no open waits for a writer (Dir, clients.File).
+// was asked for is unknown, which is said. Regular files alone are read, and no open waits for a writer (Dir, package clients).
 
 // How long something may take that may never answer.
 const (
