@@ -20,9 +20,7 @@ import (
 func TestAsleepHasNoRuntime(t *testing.T) {
 	t.Parallel()
 	s := greeted(t, setup{Flags: sleepy()}, "serve", "daemon")
-	if n := len(s.Members()); n < 5 {
-		t.Fatalf("control: %d processes while the server is awake", n)
-	}
+	s.until("control: all processes of a session that is awake", func() bool { return len(s.Members()) >= 5 })
 	for n := 1; n <= 2; n++ {
 		s.asleep(n)
 		s.alone()

@@ -54,6 +54,9 @@ func End(page *waiting.Page, role waiting.Role, ev waiting.Event) (int, error) {
 	if _, status, ended := page.Server(); ended && s.recovers {
 		s.code = proc.ExitCode(status)
 	}
+	if err == nil {
+		err = s.startFailure() // What ends the session may come while the server is about to be executed.
+	}
 	code := s.finish()
 	page.Finish(code)
 	return code, err
@@ -148,6 +151,9 @@ func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
 	if err = s.startFailure(); pid == 0 && ev.Kind == waiting.BySignal {
 		s.code = 128 + int(ev.Signal)
 	}
+	if _, unmoved := page.Failure(); err == nil && unmoved != nil {
+		s.degrade(unmoved)
+	}
 	if !s.above.terminal && role == waiting.Supervisor {
 		s.watchStreams()
 	}
@@ -180,13 +186,10 @@ func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
 	return err
 }
 
-// startFailure is why the server could not be executed; nil if it was. Outside of its leaf it is not contained so well.
+// startFailure is why the server could not be executed; nil if it was, or is about to be.
 func (s *Session) startFailure() error {
 	failed, unmoved := s.page.Failure()
 	if failed == nil {
-		if unmoved != nil {
-			s.degrade(unmoved)
-		}
 		return nil
 	}
 	s.cause, s.tree.server = session.CauseStart, 0
