@@ -62,7 +62,8 @@ func (h *machine) booted() time.Time { return h.Began.Add(-time.Duration(h.Since
 // process is one process with the marks in its environment.
 type process struct {
 	evidence.Process
-	// Mark and Gateway are the marks, "" when there are none or they cannot be read: the session's id, and its gateway.
+	// Mark and Gateway are the marks of a process of the pass's user, "" when there are none or they cannot be read: the session's id, and
+	// its gateway.
 	Mark    string
 	Gateway string
 	// Service says that a service manager started the process itself, and so looks after it.
