@@ -285,12 +285,8 @@ func (x *index) keptOf(id string) (out []proc.ID) {
 
 // gateway is what can be said of a gateway.
 func (x *index) gateway(id proc.ID) gateway {
-	g := gateway{ID: id, State: proc.Unknown.String()}
-	if id.Zero() {
-		return g
-	}
 	life := x.h.Lives(id)
-	g.State = life.String()
+	g := gateway{ID: id, State: life.String()}
 	if p := x.byPID[id.PID]; p != nil && life == proc.Alive {
 		g.Command = session.Line(p.Args)
 	}
