@@ -102,28 +102,21 @@ func (x *index) report(f Finding) {
 			f.Evidence = append(f.Evidence, c.Why)
 		}
 	}
-	f.nameAfter(f.Containers)
 	x.suspects = append(x.suspects, f)
 }
 
-// add adds an object to a finding, which is at least as old.
+// add adds an object to a finding. That is at least as old and, without a record, has the first name and the first image.
 func (x *index) add(f *Finding, e *knownEngine, o *engine.Object, why string) {
 	x.reported[o.ID] = true
 	f.Containers = append(f.Containers, e.shows(o, why))
 	if f.born.IsZero() || o.Created.Before(f.born) {
 		f.born = o.Created
 	}
-}
-
-// nameAfter names a finding after the first of some containers with a name, and with an image.
-func (f *Finding) nameAfter(all []display.Container) {
-	for _, c := range all {
-		if f.Name == "" {
-			f.Name = c.Name
-		}
-		if len(f.Command) == 0 && c.Image != "" {
-			f.Command = []string{c.Image}
-		}
+	if f.stored == nil && f.Name == "" {
+		f.Name = o.Name
+	}
+	if f.stored == nil && f.Command == nil && o.Image != "" {
+		f.Command = []string{o.Image}
 	}
 }
 
@@ -173,7 +166,6 @@ func (x *index) labelledSession(e *knownEngine, id string) (Finding, bool) {
 	if len(f.Containers) == 0 {
 		return f, false
 	}
-	f.nameAfter(f.Containers)
 	f.Gateway = x.gatewayOf(all[0].Labels[engine.LabelGateway])
 	_, why := x.life(all[0].Labels)
 	f.Evidence = []string{"its label names session " + id + ", which no supervisor looks after", why}

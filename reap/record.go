@@ -89,7 +89,7 @@ func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		switch {
-		case !x.mine(p) || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()) && !x.wasKept(p, s):
+		case !x.mine(p) || p.Mark != s.ID && p.ID != s.Server && !x.wasKept(p, s):
 		case x.startedElsewhere(p, s):
 			elsewhere = true
 		default:
