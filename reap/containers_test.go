@@ -116,25 +116,24 @@ func TestContainersAndFilters(t *testing.T) {
 	if got := fates(h(), Rules{Session: deadID}); got != "suspect:b suspect:c" {
 		t.Errorf("one session: got %q", got)
 	}
-	if got := fates(h(), Rules{MinAge: 99}); got != "container:a! suspect:b suspect:c" {
+	if got := fates(h(), Rules{MinAge: 99 * proc.Tick}); got != "container:a! suspect:b suspect:c" {
 		t.Errorf("older: got %q", got)
 	}
-	if got := fates(h(), Rules{MinAge: 101}); got != "" {
+	if got := fates(h(), Rules{MinAge: 101 * proc.Tick}); got != "" {
 		t.Errorf("younger: got %q", got)
 	}
 }
 
 // A record without processes is as old as its eldest container, or else as its session.
 func TestRecordMinAge(t *testing.T) {
-	const hour = 3600 * proc.TicksPerSecond
 	for name, c := range map[string]struct {
 		all  []engine.Object
-		age  uint64
+		age  time.Duration
 		want int
 	}{
-		"of a young container":       {[]engine.Object{box("a", deadID)}, hour, 0},
-		"of one that is old enough":  {[]engine.Object{box("a", deadID)}, proc.TicksPerSecond, 1},
-		"with nothing left, but old": {nil, hour, 1},
+		"of a young container":       {[]engine.Object{box("a", deadID)}, time.Hour, 0},
+		"of one that is old enough":  {[]engine.Object{box("a", deadID)}, time.Second, 1},
+		"with nothing left, but old": {nil, time.Hour, 1},
 	} {
 		h, s := used(t, c.all...)
 		s.Started = noon.Add(-2 * time.Hour)

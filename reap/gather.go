@@ -113,9 +113,10 @@ func (h *machine) noteStuck() {
 	h.unknown(stuck, "processes")
 }
 
-// readSessions reads the records. The directories stay open until the pass ends.
+// readSessions reads the records.
 func (h *machine) readSessions(xdgRuntime string) {
-	stored, _, left := session.ReadAll(xdgRuntime)
+	stored, dirs, left := session.ReadAll(xdgRuntime)
+	h.Dirs = dirs
 	for _, err := range left {
 		h.Unknown = append(h.Unknown, err.Error())
 	}

@@ -19,9 +19,11 @@ type machine struct {
 	Self int
 	// Since is when the pass began, in clock ticks since boot. A process that started later is a newborn and spared. Began
 	// is the same by the wall clock, for comparison with engines and labels.
-	Since    uint64
-	Began    time.Time
-	Procs    []process
+	Since uint64
+	Began time.Time
+	Procs []process
+	// Dirs are the directories of the records. They are open until the process ends.
+	Dirs     []*session.Directory
 	Sessions []storedSession
 	Leaves   []cgroupLeaf
 	Engines  []*knownEngine

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"mcp-tether/internal/clients"
-	"mcp-tether/internal/proc"
 )
 
 // Rules are what the user may choose about finding.
@@ -14,8 +13,8 @@ type Rules struct {
 	Match func(clients.Running) (name string, ok bool)
 	// SurplusOver is how many servers of one kind a gateway may have.
 	SurplusOver int
-	// MinAge spares processes that are younger, in clock ticks.
-	MinAge uint64
+	// MinAge spares what is younger.
+	MinAge time.Duration
 	// KeepNothing ends what is kept of dead sessions as well.
 	KeepNothing bool
 	// Session limits the pass to one session id; "" means all.
@@ -48,11 +47,6 @@ func (x *index) wants(session string) bool { return x.r.Session == "" || x.r.Ses
 
 // tooYoung reports whether a finding is younger than the user wants to see.
 func (x *index) tooYoung(f *Finding) bool {
-	if x.r.MinAge == 0 {
-		return false
-	}
-	if f.Top.Zero() {
-		return f.born.Add(time.Duration(x.r.MinAge) * proc.Tick).After(x.h.Began)
-	}
-	return f.Top.Start+x.r.MinAge > x.h.Since
+	age, known := f.age(x.h)
+	return known && age < x.r.MinAge
 }

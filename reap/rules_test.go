@@ -425,7 +425,7 @@ func TestFindMarkedInLeaf(t *testing.T) {
 		if len(found) == 0 || found[0].Class != c.class || found[0].Top.PID != c.top || len(found[0].Members) != 3 {
 			t.Errorf("%s: %+v", name, found)
 		}
-		if young := ended(h, Rules{MinAge: 500}); len(young) > 0 {
+		if young := ended(h, Rules{MinAge: 500 * proc.Tick}); len(young) > 0 {
 			t.Errorf("%s: ended %v, which are young", name, young)
 		}
 	}
@@ -595,12 +595,12 @@ func TestFindListsAreNotNil(t *testing.T) {
 }
 
 func TestFindMinAge(t *testing.T) {
-	for age, want := range map[uint64]int{0: 1, 100: 1, 500: 0} {
+	for age, want := range map[time.Duration]int{0: 1, 100 * proc.Tick: 1, 500 * proc.Tick: 0} {
 		h := table(t, "10 1 600 fs-server /opt/fs-server --root /srv")
 		r := modelRules()
 		r.MinAge = age
 		if got := ended(h, r); len(got) != want {
-			t.Errorf("age %d: ended %v", age, got)
+			t.Errorf("age %v: ended %v", age, got)
 		}
 	}
 }

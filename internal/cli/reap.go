@@ -155,7 +155,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o.Rules = reap.Rules{
 		Match:       matcher.Match,
 		SurplusOver: surplusOver,
-		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
+		MinAge:      c.Duration("min-age"),
 		KeepNothing: c.Bool("keep-nothing"),
 		Session:     strings.ToLower(c.String("session")),
 	}
