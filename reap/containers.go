@@ -146,7 +146,7 @@ func (x *index) labelledSession(e *knownEngine, id string) (Finding, bool) {
 	unknown := map[*engine.Object]string{}
 	for _, o := range all {
 		switch life, why := x.life(o.Labels); {
-		case life == proc.Alive || x.isNewborn(o.Labels):
+		case life == proc.Alive:
 			return f, false
 		case life != proc.Dead:
 			unknown[o] = why
@@ -170,12 +170,6 @@ func (x *index) labelledSession(e *knownEngine, id string) (Finding, bool) {
 	_, why := x.life(all[0].Labels)
 	f.Evidence = []string{"its label names session " + id + ", which no supervisor looks after", why}
 	return f, true
-}
-
-// isNewborn reports whether a create was asked for after the pass began.
-func (x *index) isNewborn(labels map[string]string) bool {
-	at, err := time.Parse(time.RFC3339Nano, labels[engine.LabelCreated])
-	return err == nil && !at.Before(x.h.Began)
 }
 
 // life reports whether the session that a container's labels name lives, and why that is thought. Only identities of

@@ -171,8 +171,8 @@ func (h *machine) noteSearch(err error, warn func(error)) {
 	}
 }
 
-// addRecordedLeaves adds the leaves that records of dead supervisors name, however young: the free lease is proof enough.
-// A record counts only for a leaf of its own owner and id.
+// addRecordedLeaves adds the leaves that records of dead supervisors name, and that the search does not see: it does not look below another
+// user's cgroups, where sudo leaves root's sessions. A record counts only for a leaf of its own owner and id.
 func (h *machine) addRecordedLeaves() {
 	known := map[string]bool{}
 	for _, l := range h.Leaves {
