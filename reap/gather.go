@@ -94,12 +94,7 @@ func (h *machine) ask(r *proc.Reader) {
 		ns, err := proc.Readlink(proc.Path(pid, "ns/pid"))
 		return err == nil && ns == fmt.Sprintf("pid:[%d]", h.PIDNS)
 	}
-	h.Holder = func(in evidence.Stdin) int {
-		if holders := in.Holders(ends()); len(holders) > 0 {
-			return holders[0]
-		}
-		return 0
-	}
+	h.Holder = func(in evidence.Stdin) int { return in.Holder(ends()) }
 }
 
 // noteStuck notes the user's processes of which nothing is known.
