@@ -106,6 +106,11 @@ func TestLabelledContainersOfTheLiving(t *testing.T) {
 	if got := fates(h, Rules{}); got != "suspect:a suspect:b" {
 		t.Errorf("supervisor hidden: got %q", got)
 	}
+	h = boxes(t, box("a", otherID, "anchor="+proc.GlobalID{ID: proc.ID{PID: 99_997, Start: 1}, Host: here}.String()))
+	h.Lives = func(id proc.ID) proc.Life { return map[int]proc.Life{99_998: proc.Unknown, 99_997: proc.Dead}[id.PID] }
+	if got := fates(h, Rules{}); got != "suspect:a" {
+		t.Errorf("supervisor hidden, anchor dead: got %q", got)
+	}
 }
 
 // Whatever a user asks to be left alone stays out of it.

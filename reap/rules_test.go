@@ -229,6 +229,15 @@ func TestFindCgroup(t *testing.T) {
 			rows:  []string{"10 1 5 node s", "11 10 6 chrome c"},
 			given: func(h *machine) { keep(h, 10, 11); inLeaf(h, 10, 11) },
 		},
+		"members below an orphan": {
+			rows:  []string{"10 1 5 node s", "11 10 6 chrome c"},
+			given: func(h *machine) { inLeaf(h, 10, 11) },
+			ended: []int{10, 11},
+		},
+		"a member below a supervisor that cannot be seen": {
+			rows:  []string{"10 777 5 node s", "11 1 6 chrome c"},
+			given: func(h *machine) { inLeaf(h, 10, 11) },
+		},
 	})
 }
 
@@ -271,6 +280,9 @@ func TestFindDropped(t *testing.T) {
 			rows:  []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
 			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{10} } },
 			ended: []int{10},
+		},
+		"a wrapped server whose client has closed its input": {
+			rows: []string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether mcp-tether run -- s", "10 9 5 fs-server /opt/fs-server --root /srv"},
 		},
 		"a start script whose child listens": {
 			rows: []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv", "11 10 6 python python"},
