@@ -184,7 +184,7 @@ func (h *machine) addRecordedLeaves() {
 // addLeaf reads a leaf of the user, if there is one. A leaf that cannot be read counts as the user's, and as one
 // without members: what ends it reads it once more (openLeaf). old says that it goes if it is empty.
 func (h *machine) addLeaf(dir, id string, old bool) {
-	l := cgroupLeaf{Dir: dir, ID: id, UID: h.UID, Old: old}
+	l := cgroupLeaf{Dir: dir, ID: id, Old: old}
 	leaf, err := openLeaf(dir, h.UID)
 	if err == nil {
 		// Of the cgroups below it, some may be of a kind that has no list.

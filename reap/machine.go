@@ -89,10 +89,9 @@ type storedSession struct {
 	At *knownEngine
 }
 
-// cgroupLeaf is a cgroup of ours.
+// cgroupLeaf is a cgroup of ours, of the user.
 type cgroupLeaf struct {
 	Dir, ID string
-	UID     int
 	// PIDs are its members, with those of the cgroups below it.
 	PIDs []int
 	// Foreign says that a member is, or may be, in another pid namespace.

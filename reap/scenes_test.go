@@ -188,7 +188,7 @@ func (w *world) proven(s *wrapped, m *actor) bool {
 		return false
 	}
 	marked := m.process.Mark == s.id
-	inLeaf := s.leaf != nil && s.leaf.UID == s.uid
+	inLeaf := s.leaf != nil
 	if s.rec != nil {
 		return !s.rec.Held && m.UID == s.uid && (marked || inLeaf || m == s.server)
 	}

@@ -232,6 +232,9 @@ func asEachUser(find finder) finder {
 	}
 }
 
+// leafFormat is where a user's leaves are.
+const leafFormat = "/sys/fs/cgroup/%d/"
+
 // inDirOf is a session in the directory of a user, whoever its record says that it is.
 func inDirOf(uid int) session.Stored {
 	return session.Stored{Dir: &session.Directory{Name: strconv.Itoa(uid)}}
@@ -258,7 +261,8 @@ func (h *machine) as(uid int) *machine {
 		own.Sessions = append(own.Sessions, s)
 	}
 	for _, l := range h.Leaves {
-		if l.UID == uid {
+		var owner int // the leaves of other tests are root's
+		if _, _ = fmt.Sscanf(l.Dir, leafFormat, &owner); owner == uid {
 			own.Leaves = append(own.Leaves, l)
 		}
 	}
@@ -372,7 +376,7 @@ func (w *world) grow(s *wrapped) {
 // record gives a session its record and its leaf, or not.
 func (w *world) record(s *wrapped) {
 	if w.chance(60) {
-		s.leaf = &cgroupLeaf{Dir: "/sys/fs/cgroup/x/mcp-tether-" + s.id, ID: s.id, UID: s.uid}
+		s.leaf = &cgroupLeaf{Dir: fmt.Sprintf(leafFormat, s.uid) + "mcp-tether-" + s.id, ID: s.id}
 	}
 	if w.chance(15) {
 		return
