@@ -102,28 +102,21 @@ func (x *index) report(f Finding) {
 			f.Evidence = append(f.Evidence, c.Why)
 		}
 	}
-	f.nameAfter(f.Containers)
 	x.suspects = append(x.suspects, f)
 }
 
-// add adds an object to a finding, which is at least as old.
+// add adds an object to a finding. That is at least as old and, without a record, has the first name and the first image.
 func (x *index) add(f *Finding, e *knownEngine, o *engine.Object, why string) {
 	x.reported[o.ID] = true
 	f.Containers = append(f.Containers, e.shows(o, why))
 	if f.born.IsZero() || o.Created.Before(f.born) {
 		f.born = o.Created
 	}
-}
-
-// nameAfter names a finding after the first of some containers with a name, and with an image.
-func (f *Finding) nameAfter(all []display.Container) {
-	for _, c := range all {
-		if f.Name == "" {
-			f.Name = c.Name
-		}
-		if len(f.Command) == 0 && c.Image != "" {
-			f.Command = []string{c.Image}
-		}
+	if f.stored == nil && f.Name == "" {
+		f.Name = o.Name
+	}
+	if f.stored == nil && f.Command == nil && o.Image != "" {
+		f.Command = []string{o.Image}
 	}
 }
 
@@ -153,7 +146,7 @@ func (x *index) labelledSession(e *knownEngine, id string) (Finding, bool) {
 	unknown := map[*engine.Object]string{}
 	for _, o := range all {
 		switch life, why := x.life(o.Labels); {
-		case life == proc.Alive || x.isNewborn(o.Labels):
+		case life == proc.Alive:
 			return f, false
 		case life != proc.Dead:
 			unknown[o] = why
@@ -173,17 +166,10 @@ func (x *index) labelledSession(e *knownEngine, id string) (Finding, bool) {
 	if len(f.Containers) == 0 {
 		return f, false
 	}
-	f.nameAfter(f.Containers)
 	f.Gateway = x.gatewayOf(all[0].Labels[engine.LabelGateway])
 	_, why := x.life(all[0].Labels)
 	f.Evidence = []string{"its label names session " + id + ", which no supervisor looks after", why}
 	return f, true
-}
-
-// isNewborn reports whether a create was asked for after the pass began.
-func (x *index) isNewborn(labels map[string]string) bool {
-	at, err := time.Parse(time.RFC3339Nano, labels[engine.LabelCreated])
-	return err == nil && !at.Before(x.h.Began)
 }
 
 // life reports whether the session that a container's labels name lives, and why that is thought. Only identities of

@@ -23,14 +23,13 @@ var (
 type engineListing struct {
 	h     *machine
 	which Engines
-	byURL map[string]*knownEngine
 	wait  sync.WaitGroup
 }
 
 // newEngineListing begins with the one engine that is known before any record is read. Without one in sight it costs a few
 // stat calls.
 func newEngineListing(h *machine, which Engines) *engineListing {
-	l := &engineListing{h: h, which: which, byURL: map[string]*knownEngine{}}
+	l := &engineListing{h: h, which: which}
 	if which.None || which.OnlyRecorded {
 		return l
 	}
@@ -54,11 +53,12 @@ func newEngineListing(h *machine, which Engines) *engineListing {
 
 // add asks an engine, once. One of two names is asked twice, and what it has is reported once.
 func (l *engineListing) add(at engine.Endpoint) *knownEngine {
-	if e := l.byURL[at.URL]; e != nil {
-		return e
+	for _, e := range l.h.Engines {
+		if e.URL == at.URL {
+			return e
+		}
 	}
 	e := &knownEngine{Endpoint: at}
-	l.byURL[at.URL] = e
 	l.h.Engines = append(l.h.Engines, e)
 	switch {
 	case l.which.None:

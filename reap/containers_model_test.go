@@ -134,7 +134,7 @@ func (w *world) crossedContainers() {
 		from, machine := nobody, ourMachine
 		at := w.clock(w.tick)
 		var role string
-		switch w.IntN(6) {
+		switch w.IntN(5) {
 		case 0:
 			role, from.Boot, machine = "of another machine", "another boot", "ffffffffffffffffffffffffffffffff"
 			at = at.Add(-time.Duration(w.IntN(48)) * time.Hour)
@@ -145,9 +145,6 @@ func (w *world) crossedContainers() {
 			at = at.Add(-48 * time.Hour)
 		case 3:
 			role, from.PIDNS = "of another pid namespace", 4026532999
-		case 4:
-			role = "a newborn"
-			at = at.Add(time.Hour)
 		default:
 			role, from = "of nobody knows whom", proc.GlobalID{}
 		}
@@ -262,7 +259,6 @@ func TestModelCatchesContainers(t *testing.T) {
 			}
 		}),
 		"anchor not asked": withMachine(func(l map[string]string, _ *machine) { delete(l, engine.LabelAnchor) }),
-		"newborns":         func(h *machine, r Rules) []Finding { h.Began = h.Began.Add(24 * time.Hour); return find(h, r) },
 		"nothing at all":   func(*machine, Rules) []Finding { return nil },
 	} {
 		if !catches(broken, func(v *verdicts) bool { return v.falseRemovals > 0 || name == "nothing at all" && v.left > 0 }) {

@@ -106,6 +106,11 @@ func TestLabelledContainersOfTheLiving(t *testing.T) {
 	if got := fates(h, Rules{}); got != "suspect:a suspect:b" {
 		t.Errorf("supervisor hidden: got %q", got)
 	}
+	h = boxes(t, box("a", otherID, "anchor="+proc.GlobalID{ID: proc.ID{PID: 99_997, Start: 1}, Host: here}.String()))
+	h.Lives = func(id proc.ID) proc.Life { return map[int]proc.Life{99_998: proc.Unknown, 99_997: proc.Dead}[id.PID] }
+	if got := fates(h, Rules{}); got != "suspect:a" {
+		t.Errorf("supervisor hidden, anchor dead: got %q", got)
+	}
 }
 
 // Whatever a user asks to be left alone stays out of it.
@@ -269,6 +274,17 @@ func scanned(t *testing.T, which Engines, sessions ...*storedSession) (h *machin
 	return h, warnings
 }
 
+// reaped is what a pass over recorded sessions finds and ends.
+func reaped(t *testing.T, grace teardown.Grace, which Engines, sessions ...*storedSession) []Finding {
+	t.Helper()
+	h, _ := scanned(t, which, sessions...)
+	found := find(h, Rules{})
+	if err := endFindings(found, false, grace, math.MaxUint64); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 func quickly() teardown.Grace { return teardown.Grace{Kill: time.Second} }
 
 // patiently is for where nothing withstands: an engine has all the time that it needs.
@@ -290,13 +306,9 @@ func left(t *testing.T, s *storedSession) string {
 func TestEndOfRecordedContainers(t *testing.T) {
 	e := startFake(t, "a", "b", "theirs")
 	s := deadSession(t, e.url, true)
-	h, warnings := scanned(t, Engines{OnlyRecorded: true}, s)
-	found := find(h, Rules{})
-	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
-		t.Fatal(err)
-	}
-	if len(found) != 1 || found[0].Result != "ended" || len(found[0].Containers) != 2 || found[0].Containers[0].Result != "removed" || warnings != "" {
-		t.Errorf("%+v, %s", found, warnings)
+	found := reaped(t, patiently(), Engines{OnlyRecorded: true}, s)
+	if len(found) != 1 || found[0].Result != "ended" || len(found[0].Containers) != 2 || found[0].Containers[0].Result != "removed" {
+		t.Errorf("%+v", found)
 	}
 	if _, ok := e.Have["theirs"]; !ok || len(e.Have) != 1 {
 		t.Errorf("left are %v", e.Have)
@@ -306,32 +318,12 @@ func TestEndOfRecordedContainers(t *testing.T) {
 	}
 }
 
-// A directory of records may be shared with another machine, and so may an engine. What a session has made there stays.
-func TestEndSparesAnotherMachine(t *testing.T) {
-	e := startFake(t, "a", "theirs")
-	e.Have["a"].Labels[engine.LabelMachine], e.Have["a"].Labels[engine.LabelSupervisor] = "another", gone(proc.Host{Boot: "another"})
-	s := deadSession(t, e.url, true)
-	h, _ := scanned(t, Engines{OnlyRecorded: true}, s)
-	h.Machine = ourMachine
-	found := find(h, Rules{})
-	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
-		t.Fatal(err)
-	}
-	if len(e.Left()) != 2 || len(found) != 2 || found[1].Class != classSuspect && found[0].Class != classSuspect {
-		t.Errorf("%+v, left %v", found, e.Left())
-	}
-}
-
 // Where the engine's clock is wrong, nothing is proven, and the containers are reported.
 func TestEndWhereTheEnginesClockIsWrong(t *testing.T) {
 	e := startFake(t, "a")
 	e.Have["a"].Created = time.Unix(100, 0)
 	s := deadSession(t, e.url, true)
-	h, _ := scanned(t, Engines{OnlyRecorded: true}, s)
-	found := find(h, Rules{})
-	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
-		t.Fatal(err)
-	}
+	found := reaped(t, patiently(), Engines{OnlyRecorded: true}, s)
 	if len(e.Left()) != 1 || len(found) != 2 || found[0].Result != resultRemoved && found[1].Result != resultRemoved {
 		t.Errorf("%+v, left %v", found, e.Left())
 	}
@@ -342,11 +334,7 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	e := startFake(t, "a")
 	e.Takes = refusal(func(r *http.Request) bool { return r.Method == http.MethodDelete }, http.StatusInternalServerError, `{"message":"will not"}`)
 	s := deadSession(t, e.url, true)
-	h, _ := scanned(t, Engines{OnlyRecorded: true}, s)
-	found := find(h, Rules{})
-	if err := endFindings(found, false, teardown.Grace{Kill: 5 * time.Second}, math.MaxUint64); err != nil {
-		t.Fatal(err)
-	}
+	found := reaped(t, teardown.Grace{Kill: 5 * time.Second}, Engines{OnlyRecorded: true}, s)
 	if f := found[0]; f.Result != resultSurvived || f.Containers[0].Result != resultSurvived || !strings.Contains(strings.Join(f.Survivors, ";"), "will not") {
 		t.Errorf("%+v", f)
 	}
@@ -356,10 +344,8 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	e.Lock()
 	e.Takes = nil
 	e.Unlock()
-	h, _ = scanned(t, Engines{OnlyRecorded: true}, s)
-	found = find(h, Rules{})
-	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil || found[0].Result != "ended" || left(t, s) != "" {
-		t.Errorf("the next pass: %v, %+v", err, found[0])
+	if found = reaped(t, patiently(), Engines{OnlyRecorded: true}, s); found[0].Result != "ended" || left(t, s) != "" {
+		t.Errorf("the next pass: %+v", found[0])
 	}
 }
 
@@ -381,11 +367,7 @@ func TestEndWithoutEngine(t *testing.T) {
 		"an engine out of reach now":   {engine: "ssh://far", used: true, which: Engines{OnlyRecorded: true}, result: "failed"},
 	} {
 		s := deadSession(t, c.engine, c.used)
-		h, _ := scanned(t, c.which, s)
-		found := find(h, Rules{})
-		if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
-			t.Fatal(err)
-		}
+		found := reaped(t, quickly(), c.which, s)
 		if found[0].Result != c.result || (left(t, s) == "") != (c.result == "removed") {
 			t.Errorf("%s: %s %q, files %q", name, found[0].Result, found[0].Survivors, left(t, s))
 		}

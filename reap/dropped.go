@@ -31,23 +31,23 @@ func (x *index) drop(g, top *process, name string) (Finding, bool) {
 
 // inUse says how servers may be in use although no process can write to the standard input of the topmost process, which
 // is in; "" if they are not.
-func (x *index) inUse(d *serverTree, in evidence.Stdin) string {
-	if why := d.reached(); why != "" {
+func (x *index) inUse(t *serverTree, in evidence.Stdin) string {
+	if why := t.reached(); why != "" {
 		return why
 	}
-	if pid := d.otherInput(in); pid > 0 {
+	if pid := t.otherInput(in); pid > 0 {
 		return fmt.Sprintf("pid %d has another standard input", pid)
 	}
-	if x.answers(d.servers) {
+	if x.answers(t.servers) {
 		return "its output goes to a terminal, a file or another process"
 	}
 	return ""
 }
 
 // otherInput is the pid of a server whose standard input is not in, or is not severed any more; 0 for none.
-func (d *serverTree) otherInput(in evidence.Stdin) int {
-	for _, p := range d.servers {
-		if now := d.h.Stdin(p.PID); now.Far != evidence.Severed || now.Peer != in.Peer {
+func (t *serverTree) otherInput(in evidence.Stdin) int {
+	for _, p := range t.servers {
+		if now := t.h.Stdin(p.PID); now.Far != evidence.Severed || now.Peer != in.Peer {
 			return p.PID
 		}
 	}

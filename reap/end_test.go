@@ -45,14 +45,33 @@ func TestConcludeIsNoGuess(t *testing.T) {
 	}
 }
 
-// A leaf that cannot be removed keeps its record, as at the end of a session: nothing else says what is to be kept of it.
-func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
+// cgroups is where this test may make some.
+func cgroups(t *testing.T) string {
+	t.Helper()
 	dir, err := stage.WritableCgroup()
 	testkit.Lacks(t, testkit.Cgroup, err != nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
-	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-conclude-%d", os.Getpid()))
+	return dir
+}
+
+// newLeaf is a cgroup for one test.
+func newLeaf(t *testing.T) *cgroup.Leaf {
+	t.Helper()
+	leaf, err := cgroup.Create(cgroups(t), fmt.Sprintf("mcp-tether-test-%d", os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if l, err := cgroup.Open(leaf.Dir); err == nil {
+			_ = l.RemoveSoon(removeTries)
+			l.Close()
+		}
+	})
+	return leaf
+}
+
+// A leaf that cannot be removed keeps its record, as at the end of a session: nothing else says what is to be kept of it.
+func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
+	leaf := newLeaf(t)
 	// A process that came after the last scan stays in it.
 	at, err := os.Open(leaf.Dir)
 	if err != nil {
@@ -90,13 +109,7 @@ func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
 // What a kept process has started in the leaf since the last scan, while containers were removed, is moved out of it as well. Or it
 // would be found there without what it is kept for.
 func TestConcludeMovesOutWhatTheKeptHasStarted(t *testing.T) {
-	dir, err := stage.WritableCgroup()
-	testkit.Lacks(t, testkit.Cgroup, err != nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
-	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-moved-%d", os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Rmdir(leaf.Dir) })
+	leaf := newLeaf(t)
 	_, launch, _ := testkit.Keeper(t, leaf.FD())
 	g := &teardown.Group{Leaf: leaf, UID: os.Getuid(), Keep: []string{"sh"}}
 	b := teardown.Batch{Groups: []*teardown.Group{g}, Since: math.MaxUint64}
@@ -118,18 +131,7 @@ func TestConcludeMovesOutWhatTheKeptHasStarted(t *testing.T) {
 
 // A session that a kept process has started is moved out of its own leaf as well, and both leaves go.
 func TestConcludeMovesOutTheSessionOfTheKept(t *testing.T) {
-	dir, err := stage.WritableCgroup()
-	testkit.Lacks(t, testkit.Cgroup, err != nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
-	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-outer-%d", os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if l, err := cgroup.Open(leaf.Dir); err == nil {
-			_ = l.RemoveSoon(removeTries)
-			l.Close()
-		}
-	})
+	leaf := newLeaf(t)
 	inner, err := cgroup.Create(leaf.Dir, "mcp-tether-inner")
 	if err != nil {
 		t.Fatal(err)
@@ -178,8 +180,7 @@ func TestConcludeKeepsTheRecordOfAnUnseenLeaf(t *testing.T) {
 
 // However many dead sessions have a cgroup, there are descriptors enough to end them.
 func TestEndOfManyLeaves(t *testing.T) {
-	dir, err := stage.WritableCgroup()
-	testkit.Lacks(t, testkit.Cgroup, err != nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	dir := cgroups(t)
 	var found []Finding
 	for n := range maxAtOnce + maxAtOnce/2 {
 		leaf := fmt.Sprintf("%s/mcp-tether-many-%d-%d", dir, os.Getpid(), n)

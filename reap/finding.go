@@ -157,18 +157,22 @@ func (f *Finding) proven(unwrapped bool) bool {
 	return false
 }
 
+// age is how long the top process, or else the eldest container or the session of the record, has been there. known is false if nothing
+// tells.
+func (f *Finding) age(h *machine) (age time.Duration, known bool) {
+	if f.Top.Zero() {
+		return max(0, h.Began.Sub(f.born)), !f.born.IsZero()
+	}
+	return time.Duration(h.Since-min(f.Top.Start, h.Since)) * proc.Tick, true
+}
+
 // describe fills in what is shown to people.
 func (f *Finding) describe(h *machine) {
-	if f.Top.Zero() && !f.born.IsZero() {
-		f.AgeSeconds = max(0, int64(h.Began.Sub(f.born).Seconds()))
-		if f.stored == nil {
-			// An engine does not say which user its containers belong to.
-			return
-		}
+	if age, known := f.age(h); known {
+		f.AgeSeconds = int64(age.Seconds())
 	}
-	f.User = display.User(f.UID)
-	if !f.Top.Zero() && h.Since > f.Top.Start {
-		f.AgeSeconds = int64((h.Since - f.Top.Start) / proc.TicksPerSecond)
+	if f.stored != nil || len(f.Containers) == 0 { // An engine does not say which user its containers belong to.
+		f.User = display.User(f.UID)
 	}
 	for _, m := range f.Members {
 		f.MemoryBytes += h.Memory(m.PID)

@@ -94,12 +94,7 @@ func (h *machine) ask(r *proc.Reader) {
 		ns, err := proc.Readlink(proc.Path(pid, "ns/pid"))
 		return err == nil && ns == fmt.Sprintf("pid:[%d]", h.PIDNS)
 	}
-	h.Holder = func(in evidence.Stdin) int {
-		if holders := in.Holders(ends()); len(holders) > 0 {
-			return holders[0]
-		}
-		return 0
-	}
+	h.Holder = func(in evidence.Stdin) int { return in.Holder(ends()) }
 }
 
 // noteStuck notes the user's processes of which nothing is known.
@@ -113,9 +108,10 @@ func (h *machine) noteStuck() {
 	h.unknown(stuck, "processes")
 }
 
-// readSessions reads the records. The directories stay open until the pass ends.
+// readSessions reads the records.
 func (h *machine) readSessions(xdgRuntime string) {
-	stored, _, left := session.ReadAll(xdgRuntime)
+	stored, dirs, left := session.ReadAll(xdgRuntime)
+	h.Dirs = dirs
 	for _, err := range left {
 		h.Unknown = append(h.Unknown, err.Error())
 	}
@@ -170,8 +166,8 @@ func (h *machine) noteSearch(err error, warn func(error)) {
 	}
 }
 
-// addRecordedLeaves adds the leaves that records of dead supervisors name, however young: the free lease is proof enough.
-// A record counts only for a leaf of its own owner and id.
+// addRecordedLeaves adds the leaves that records of dead supervisors name, and that the search does not see: it does not look below another
+// user's cgroups, where sudo leaves root's sessions. A record counts only for a leaf of its own owner and id.
 func (h *machine) addRecordedLeaves() {
 	known := map[string]bool{}
 	for _, l := range h.Leaves {
@@ -188,7 +184,7 @@ func (h *machine) addRecordedLeaves() {
 // addLeaf reads a leaf of the user, if there is one. A leaf that cannot be read counts as the user's, and as one
 // without members: what ends it reads it once more (openLeaf). old says that it goes if it is empty.
 func (h *machine) addLeaf(dir, id string, old bool) {
-	l := cgroupLeaf{Dir: dir, ID: id, UID: h.UID, Old: old}
+	l := cgroupLeaf{Dir: dir, ID: id, Old: old}
 	leaf, err := openLeaf(dir, h.UID)
 	if err == nil {
 		// Of the cgroups below it, some may be of a kind that has no list.

@@ -5,7 +5,6 @@ import (
 	"path"
 
 	"mcp-tether/internal/argv"
-	"mcp-tether/internal/clients"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
@@ -179,118 +178,10 @@ func (x *index) untouchable(p *process) bool {
 	return p.Dead() || p.Stuck || p.PID <= 1 || x.callers[p.PID] || x.kept[p.PID] || x.taken[p.ID]
 }
 
-// extent says which processes belong to a tree.
-type extent struct {
-	// uid is the only user whose processes belong to it; -1 for every user.
-	uid int
-	// newborns adds processes that started after the pass began.
-	newborns bool
-	// keep are patterns of processes to leave alone, with all below them.
-	keep []string
-	// session is the id of the dead session that it was, "" for none.
-	session string
-	// stuck gets the processes in it that could not be read; nil for none.
-	stuck func(*process)
-}
-
-// tree collects the given processes, all below them, and the terminal sessions that these lead. It leaves out the spared, and what
-// belongs to another living session.
-func (x *index) tree(tops []*process, e extent) []*process {
-	var (
-		out   []*process
-		seen  = map[int]bool{}
-		queue = append([]*process(nil), tops...)
-	)
-	isNamed := func(a *process) bool { return teardown.KeptBy(e.keep, a.Comm, a.Args) }
-	for len(queue) > 0 {
-		p := queue[0]
-		queue = queue[1:]
-		if x.inLine(p, isNamed) || !x.kept[p.PID] && x.belongs(p, e.session) != "" {
-			// It is kept for every other rule of this pass as well.
-			x.keepTree(p)
-		}
-		// A wrapper further down has lost its gateway with this session, and ends its own tree.
-		if seen[p.PID] || x.kept[p.PID] || isTether(p) {
-			continue
-		}
-		seen[p.PID] = true
-		if p.Stuck && e.stuck != nil {
-			e.stuck(p)
-		}
-		if !x.untouchable(p) && (e.newborns || p.Start < x.h.Since) && (e.uid < 0 || p.UID == e.uid) {
-			out = append(out, p)
-		}
-		for _, pid := range x.table.Children(p.PID) {
-			queue = append(queue, x.byPID[pid])
-		}
-		if p.Stat.Session == p.PID {
-			queue = append(queue, x.inSession(p)...)
-		}
-	}
-	return out
-}
-
-// inSession lists the processes of the terminal session that a process leads.
-func (x *index) inSession(leader *process) []*process {
-	var out []*process
-	for i := range x.h.Procs {
-		if p := &x.h.Procs[i]; p.Stat.Session == leader.PID && p.Start >= leader.Start {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// fill sets the members of a finding, and names the eldest of them first. newborns says that what started after the pass began is
-// one, too.
-func (x *index) fill(f *Finding, tops []*process, newborns bool) {
-	g := &f.group
-	members := x.tree(tops, extent{
-		uid: f.onlyUser(), newborns: newborns, keep: g.Keep, session: f.Session, stuck: func(p *process) { f.stuck = p.stuck() },
-	})
-	for _, m := range members {
-		x.taken[m.ID] = true
-		f.Members = append(f.Members, m.ID)
-	}
-	g.Seeds, g.Spared, g.UID, g.KeepNothing = f.Members, x.keptOf(f.Session), f.onlyUser(), x.keepsNothing(f.Session)
-	g.Session = f.Session
-	for _, m := range members[:min(len(members), proc.MaxNamed)] {
-		f.fates = append(f.fates, session.FateOf(m.Stat, m.Args, session.Reaped))
-	}
-	var top *process
-	for _, m := range members {
-		f.runsContainer = f.runsContainer || clients.RunsContainer(m.Args)
-		if top == nil || m.Start < top.Start {
-			top = m
-		}
-	}
-	if top == nil {
-		return
-	}
-	f.Top = top.ID
-	if len(f.Command) == 0 {
-		f.Command = session.Redact(top.Args)
-	}
-}
-
-// keptOf are the processes of a session that are kept: what they start while the session is ended is kept as well.
-func (x *index) keptOf(id string) (out []proc.ID) {
-	for i := range x.h.Procs {
-		if p := &x.h.Procs[i]; id != "" && x.kept[p.PID] && x.mine(p) && (p.Mark == id || x.belongings[p.ID].session == id) {
-			out = append(out, p.ID)
-		}
-	}
-	return out
-}
-
 // gateway is what can be said of a gateway.
 func (x *index) gateway(id proc.ID) gateway {
-	g := gateway{ID: id, State: proc.Unknown.String()}
-	if id.Zero() {
-		return g
-	}
 	life := x.h.Lives(id)
-	g.State = life.String()
+	g := gateway{ID: id, State: life.String()}
 	if p := x.byPID[id.PID]; p != nil && life == proc.Alive {
 		g.Command = session.Line(p.Args)
 	}

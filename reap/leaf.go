@@ -16,7 +16,7 @@ func (x *index) leaves(proven bool) []Finding {
 		if !x.wants(l.ID) || x.sessions[l.ID] != nil {
 			continue
 		}
-		f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, Gateway: gateway{State: proc.Unknown.String()}, remains: remains{leaf: l.Dir}}
+		f := Finding{Class: classCgroup, Session: l.ID, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}, remains: remains{leaf: l.Dir}}
 		switch {
 		case l.Foreign: // Nothing is known of a process of another pid namespace.
 		case len(l.PIDs) > 0:

@@ -19,9 +19,11 @@ type machine struct {
 	Self int
 	// Since is when the pass began, in clock ticks since boot. A process that started later is a newborn and spared. Began
 	// is the same by the wall clock, for comparison with engines and labels.
-	Since    uint64
-	Began    time.Time
-	Procs    []process
+	Since uint64
+	Began time.Time
+	Procs []process
+	// Dirs are the directories of the records. They are open until the process ends.
+	Dirs     []*session.Directory
 	Sessions []storedSession
 	Leaves   []cgroupLeaf
 	Engines  []*knownEngine
@@ -62,7 +64,8 @@ func (h *machine) booted() time.Time { return h.Began.Add(-time.Duration(h.Since
 // process is one process with the marks in its environment.
 type process struct {
 	evidence.Process
-	// Mark and Gateway are the marks, "" when there are none or they cannot be read: the session's id, and its gateway.
+	// Mark and Gateway are the marks of a process of the pass's user, "" when there are none or they cannot be read: the session's id, and
+	// its gateway.
 	Mark    string
 	Gateway string
 	// Service says that a service manager started the process itself, and so looks after it.
@@ -86,10 +89,9 @@ type storedSession struct {
 	At *knownEngine
 }
 
-// cgroupLeaf is a cgroup of ours.
+// cgroupLeaf is a cgroup of ours, of the user.
 type cgroupLeaf struct {
 	Dir, ID string
-	UID     int
 	// PIDs are its members, with those of the cgroups below it.
 	PIDs []int
 	// Foreign says that a member is, or may be, in another pid namespace.

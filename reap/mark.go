@@ -13,7 +13,7 @@ func (x *index) marks() []Finding {
 	var order []string
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if p.Mark == "" || p.Service || x.spared(p) || !x.mine(p) || x.supervised(p.Mark) || !x.wants(p.Mark) {
+		if p.Mark == "" || p.Service || x.spared(p) || x.supervised(p.Mark) || !x.wants(p.Mark) {
 			continue
 		}
 		if bySession[p.Mark] == nil {
@@ -40,7 +40,7 @@ func (x *index) isInherited(id string) bool {
 	var marked []*process
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if p.Mark != id || !x.mine(p) || p.Dead() {
+		if p.Mark != id || p.Dead() {
 			continue
 		}
 		if p.Service {

@@ -74,7 +74,7 @@ func Pass(o Options) (Report, error) {
 	}
 	if o.Kill {
 		if !h.Blind {
-			h.tidySockets(o.Runtime, warn)
+			h.tidySockets(warn)
 		}
 		var late bool
 		if late, err = o.end(own, deadline, h.Since); late {
@@ -124,13 +124,11 @@ func settleDropped(dropped []Finding, until, deadline time.Time) (late bool) {
 
 // tidySockets removes the sockets of killed supervisors, the links that were left for kept processes that have ended, and what
 // killed hosts have left.
-func (h *machine) tidySockets(runtime string, warn func(error)) {
+func (h *machine) tidySockets(warn func(error)) {
 	isUsed := func(id string) bool {
 		return slices.ContainsFunc(h.Procs, func(p process) bool { return p.Mark == id })
 	}
-	dirs := session.OpenAll(os.Getuid(), runtime)
-	defer session.CloseAll(dirs)
-	for _, dir := range dirs {
+	for _, dir := range h.Dirs {
 		if err := dir.RemoveDeadSockets(isUsed); err != nil {
 			warn(err)
 		}

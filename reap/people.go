@@ -58,7 +58,7 @@ func (x *index) inside(p *process, id string) []int {
 		pids = append(pids, s.PID)
 	}
 	for i := range x.h.Procs {
-		if m := &x.h.Procs[i]; m.Mark == id && x.mine(m) {
+		if m := &x.h.Procs[i]; m.Mark == id {
 			pids = append(pids, m.PID)
 		}
 	}

@@ -12,7 +12,7 @@ func (x *index) records() []Finding {
 	var out []Finding
 	for i := range x.h.Sessions {
 		s := &x.h.Sessions[i]
-		if !x.wants(s.ID) || s.Held || s.UID != x.h.UID {
+		if !x.wants(s.ID) || x.supervised(s.ID) || s.UID != x.h.UID {
 			continue
 		}
 		if f, ok := x.record(s); ok {
@@ -39,8 +39,7 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		f.Gateway.State = proc.Unknown.String()
 		x.elsewhere(&f, leaf)
 		return f, true
-	case x.supervised(s.ID) || x.h.Lives(s.Anchor) == proc.Alive:
-		// It has a living supervisor, or an anchor that is about to recover it.
+	case x.h.Lives(s.Anchor) == proc.Alive: // It is about to recover it.
 		return f, false
 	}
 	f.Evidence = []string{"the lease of its record is free: its supervisor is dead"}
@@ -90,7 +89,7 @@ func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		switch {
-		case !x.mine(p) || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()) && !x.wasKept(p, s):
+		case !x.mine(p) || p.Mark != s.ID && p.ID != s.Server && !x.wasKept(p, s):
 		case x.startedElsewhere(p, s):
 			elsewhere = true
 		default:

@@ -99,26 +99,27 @@ func (r Report) Text(w io.Writer) error {
 
 // hint says what to do next. After a kill it speaks only of the findings that the kill left out.
 func (r Report) hint(w io.Writer) (err error) {
-	proven, severed, dropped := 0, 0, 0
+	hints := []string{
+		"proven: 'mcp-tether reap --kill' ends them.",
+		"severed: 'mcp-tether reap --kill --unwrapped' ends them as well.",
+		"dropped: 'mcp-tether reap --kill --unwrapped' ends them if it is still so after 10 s.",
+	}
+	counts := make([]int, len(hints))
 	for _, f := range r.Findings {
 		switch {
 		case r.Killed && (f.proven(false) || f.Result != resultListed):
 		case f.proven(false):
-			proven++
+			counts[0]++
+		case f.Class == classSevered:
+			counts[1]++
 		case f.Class == classDropped:
-			dropped++
-		case f.proven(true):
-			severed++
+			counts[2]++
 		}
 	}
-	if proven > 0 {
-		_, err = fmt.Fprintf(w, "\n%d proven: 'mcp-tether reap --kill' ends them.\n", proven)
-	}
-	if severed > 0 {
-		_, err = fmt.Fprintf(w, "\n%d severed: 'mcp-tether reap --kill --unwrapped' ends them as well.\n", severed)
-	}
-	if dropped > 0 {
-		_, err = fmt.Fprintf(w, "\n%d dropped: 'mcp-tether reap --kill --unwrapped' ends them if it is still so after 10 s.\n", dropped)
+	for i, n := range counts {
+		if n > 0 {
+			_, err = fmt.Fprintf(w, "\n%d %s\n", n, hints[i])
+		}
 	}
 	return err
 }
@@ -156,20 +157,23 @@ func (r Report) Metrics(file string) error {
 		containers[f.Class] += len(f.Containers)
 	}
 	var b strings.Builder
-	gauge := func(name, help string, of map[class]int) {
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
+	gauge := func(name, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name) }
+	one := func(name, help string, value int64) {
+		gauge(name, help)
+		fmt.Fprintf(&b, "%s %d\n", name, value)
+	}
+	byClass := func(name, help string, of map[class]int) {
+		gauge(name, help)
 		for _, c := range classes() {
 			fmt.Fprintf(&b, "%s{class=%q} %d\n", name, c, of[c])
 		}
 	}
-	gauge("mcp_tether_findings", "Findings left after the last pass.", count)
-	gauge("mcp_tether_processes", "Processes of the findings left.", procs)
-	gauge("mcp_tether_containers", "Containers of the findings left.", containers)
-	fmt.Fprintf(&b, "# HELP mcp_tether_ended Findings ended by the last pass.\n# TYPE mcp_tether_ended gauge\nmcp_tether_ended %d\n", ended)
-	fmt.Fprintf(&b, "# HELP mcp_tether_incomplete Users or things that the last pass could not look after.\n"+
-		"# TYPE mcp_tether_incomplete gauge\nmcp_tether_incomplete %d\n", len(r.Incomplete))
-	fmt.Fprintf(&b, "# HELP mcp_tether_last_pass_seconds Time of the last pass.\n# TYPE mcp_tether_last_pass_seconds gauge\n"+
-		"mcp_tether_last_pass_seconds %d\n", r.Began.Unix())
+	byClass("mcp_tether_findings", "Findings left after the last pass.", count)
+	byClass("mcp_tether_processes", "Processes of the findings left.", procs)
+	byClass("mcp_tether_containers", "Containers of the findings left.", containers)
+	one("mcp_tether_ended", "Findings ended by the last pass.", int64(ended))
+	one("mcp_tether_incomplete", "Users or things that the last pass could not look after.", int64(len(r.Incomplete)))
+	one("mcp_tether_last_pass_seconds", "Time of the last pass.", r.Began.Unix())
 	err := proc.Replace(file, []byte(b.String()), func(f *os.File) error { return f.Chmod(0o644) })
 	if err != nil {
 		return fmt.Errorf("write metrics %s: %w", file, err)

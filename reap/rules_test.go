@@ -44,25 +44,31 @@ func table(t *testing.T, rows ...string) *machine {
 	return h
 }
 
-// An empty leaf without a record goes once it is old. Nothing is ended for it.
-func TestFindAbandonedLeaf(t *testing.T) {
+// A leaf without a record proves that its members are the session's, unless one of them is in another pid namespace. An empty one goes
+// once it is old, and nothing is ended for it.
+func TestFindLeafWithoutRecord(t *testing.T) {
 	for name, c := range map[string]struct {
-		given func(h *machine, l *cgroupLeaf)
-		want  bool
+		leaf     cgroupLeaf
+		isLiving bool
+		goes     bool
+		ended    int
 	}{
-		"old":                     {given: func(*machine, *cgroupLeaf) {}, want: true},
-		"young":                   {given: func(_ *machine, l *cgroupLeaf) { l.Old = false }},
-		"a process is in it":      {given: func(_ *machine, l *cgroupLeaf) { l.PIDs = []int{10} }},
-		"one of another is in it": {given: func(_ *machine, l *cgroupLeaf) { l.Foreign = true }},
-		"with a living record":    {given: func(h *machine, _ *cgroupLeaf) { h.dead(0).Held = true }},
+		"old":                            {leaf: cgroupLeaf{Old: true}, goes: true},
+		"young":                          {},
+		"a process is in it":             {leaf: cgroupLeaf{Old: true, PIDs: []int{10}}, ended: 1},
+		"one of another is in it":        {leaf: cgroupLeaf{Old: true, Foreign: true}},
+		"one of another and one of ours": {leaf: cgroupLeaf{Old: true, Foreign: true, PIDs: []int{10}}},
+		"with a living record":           {leaf: cgroupLeaf{Old: true}, isLiving: true},
 	} {
 		h := table(t, "10 1 5 node s")
-		inLeaf(h)
-		h.Leaves[0].Old = true
-		c.given(h, &h.Leaves[0])
-		all := find(h, Rules{})
-		if got := slices.ContainsFunc(all, func(f Finding) bool { return f.Class == classCgroup && f.empty && len(f.Members) == 0 }); got != c.want {
-			t.Errorf("%s: it goes: %t", name, got)
+		c.leaf.Dir, c.leaf.ID = "/c/mcp-tether-"+deadID, deadID
+		h.Leaves = []cgroupLeaf{c.leaf}
+		if c.isLiving {
+			h.dead(0).Held = true
+		}
+		goes := slices.ContainsFunc(find(h, Rules{}), func(f Finding) bool { return f.Class == classCgroup && f.empty && len(f.Members) == 0 })
+		if got := ended(h, Rules{}); len(got) != c.ended || goes != c.goes {
+			t.Errorf("%s: ended %v, it goes: %t", name, got, goes)
 		}
 	}
 }
@@ -223,6 +229,15 @@ func TestFindCgroup(t *testing.T) {
 			rows:  []string{"10 1 5 node s", "11 10 6 chrome c"},
 			given: func(h *machine) { keep(h, 10, 11); inLeaf(h, 10, 11) },
 		},
+		"members below an orphan": {
+			rows:  []string{"10 1 5 node s", "11 10 6 chrome c"},
+			given: func(h *machine) { inLeaf(h, 10, 11) },
+			ended: []int{10, 11},
+		},
+		"a member below a supervisor that cannot be seen": {
+			rows:  []string{"10 777 5 node s", "11 1 6 chrome c"},
+			given: func(h *machine) { inLeaf(h, 10, 11) },
+		},
 	})
 }
 
@@ -265,6 +280,9 @@ func TestFindDropped(t *testing.T) {
 			rows:  []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
 			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{10} } },
 			ended: []int{10},
+		},
+		"a wrapped server whose client has closed its input": {
+			rows: []string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether mcp-tether run -- s", "10 9 5 fs-server /opt/fs-server --root /srv"},
 		},
 		"a start script whose child listens": {
 			rows: []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv", "11 10 6 python python"},
@@ -397,21 +415,6 @@ func TestFindSurplusOfSessions(t *testing.T) {
 	}
 }
 
-// An empty leaf, and one with a member in another pid namespace, prove nothing.
-func TestFindLeavesOfOthers(t *testing.T) {
-	for _, c := range []struct {
-		leaf cgroupLeaf
-		want int
-	}{{cgroupLeaf{}, 0}, {cgroupLeaf{Foreign: true}, 0}, {cgroupLeaf{PIDs: []int{10}, Foreign: true}, 0}, {cgroupLeaf{PIDs: []int{10}}, 1}} {
-		h := table(t, "10 1 5 node s")
-		c.leaf.Dir, c.leaf.ID = "/c/mcp-tether-"+deadID, deadID
-		h.Leaves = []cgroupLeaf{c.leaf}
-		if got := ended(h, Rules{}); len(got) != c.want {
-			t.Errorf("%+v: ended %v", c.leaf, got)
-		}
-	}
-}
-
 // What is in the cgroup of a dead session is proven by that, whatever became of its gateway. One finding names it all, and
 // is spared as a whole for its age.
 func TestFindMarkedInLeaf(t *testing.T) {
@@ -460,56 +463,40 @@ func TestFindMarkedUnderParents(t *testing.T) {
 }
 
 // A server asks a terminal that was there before it for a window, with its own environment. The window is the user's, and
-// no part of the session, although the session has a record. What a member has started is, whatever its environment.
+// no part of the session, although the session has a record. What a member has started is, whatever its environment. On a full disk a
+// record is empty: then it is not known what was there before the session, and a window whose parent lives is left to the marks.
 func TestFindMarkedOutsideOfRecord(t *testing.T) {
-	rows := []string{"8 1 4 gnome-terminal- gnome-terminal-server", "10 8 50 bash bash", "11 10 51 vim vim", "20 1 30 node s", "21 20 31 chrome c", "22 21 32 chrome c"}
-	for name, c := range map[string]struct {
-		more func(h *machine)
-		want []int
-	}{
-		"older than the session": {func(*machine) {}, []int{20, 21, 22}},
-		"younger":                {func(h *machine) { h.proc(8).Start = 40 }, []int{10, 11, 20, 21, 22}},
-		"a service":              {func(h *machine) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, []int{20, 21, 22}},
-	} {
-		h := table(t, rows...)
-		for _, pid := range []int{8, 10, 11} {
-			h.proc(pid).Stat.Session = 8
-		}
+	record := func(h *machine) {
 		h.dead(20).Supervisor = proc.ID{PID: 99_999, Start: 20}
-		for _, pid := range []int{10, 11, 22} {
-			mark(h, pid)
-		}
-		c.more(h)
-		if got := ended(h, Rules{}); !slices.Equal(got, c.want) {
-			t.Errorf("%s: ended %v, want %v", name, got, c.want)
-		}
-		for _, f := range find(h, Rules{}) {
-			if spared := !slices.Contains(c.want, 10); f.Class == classRecord && spared && !f.group.Inherited {
-				t.Errorf("%s: newborns are ended by their mark", name)
-			}
-		}
+		mark(h, 22)
 	}
-}
-
-// On a full disk a record is empty. Then it is not known what was there before the session. A window whose
-// parent lives is left to the marks.
-func TestFindMarkedOutsideOfLock(t *testing.T) {
-	for name, c := range map[string]struct {
-		more func(h *machine)
-		want []int
-	}{
-		"a terminal's window": {func(*machine) {}, []int{20, 21}},
-		"an orphan":           {func(h *machine) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21}},
-	} {
-		h := table(t, "8 1 4 gnome-terminal- gnome-terminal-server", "10 8 50 bash bash", "11 10 51 vim vim", "20 1 30 node s", "21 20 31 chrome c")
+	lock := func(h *machine) {
 		h.dead(0).Supervisor = proc.ID{}
-		for _, pid := range []int{10, 11, 20} {
-			mark(h, pid)
-		}
+		mark(h, 20)
+	}
+	server, all := []int{20, 21, 22}, []int{10, 11, 20, 21, 22}
+	for name, c := range map[string]struct {
+		given func(h *machine)
+		more  func(p, window *process)
+		want  []int
+	}{
+		"older than the session":            {given: record, want: server},
+		"younger":                           {given: record, more: func(p, _ *process) { p.Start = 40 }, want: all},
+		"a service":                         {given: record, more: func(p, window *process) { p.Comm, window.Service = "systemd", true }, want: server},
+		"beside a lock":                     {given: lock, want: server},
+		"beside a lock, if adopted":         {given: lock, more: func(p, _ *process) { p.Comm = "systemd" }, want: all},
+		"beside a lock, if it is a service": {given: lock, more: func(p, window *process) { p.Comm, window.Service = "systemd", true }, want: server},
+	} {
+		h := table(t, "8 1 4 gnome-terminal- gnome-terminal-server", "10 8 50 bash bash", "11 10 51 vim vim", "20 1 30 node s", "21 20 31 chrome c", "22 21 32 chrome c")
 		for _, pid := range []int{8, 10, 11} {
 			h.proc(pid).Stat.Session = 8
 		}
-		c.more(h)
+		mark(h, 10)
+		mark(h, 11)
+		c.given(h)
+		if c.more != nil {
+			c.more(h.proc(8), h.proc(10))
+		}
 		if got := ended(h, Rules{}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: ended %v, want %v", name, got, c.want)
 		}

@@ -23,7 +23,6 @@ var scenes = []struct {
 	{"recovering anchor", (*world).recoveringAnchor},
 	{"living gateway without wrapper", (*world).livingGateway},
 	{"gateway that drops servers", (*world).droppedServers},
-	{"hidden by a hostile user", (*world).hiddenByOthers},
 	{"environment inherited elsewhere", (*world).inheritedMarks},
 	{"unwrapped and orphaned", (*world).orphanedServers},
 	{"unwrapped and orphaned", (*world).orphanedServers},
@@ -33,8 +32,6 @@ var scenes = []struct {
 	{"reused pids", (*world).reusedPIDs},
 	{"forged records", (*world).forgedRecords},
 	{"other boots and namespaces", (*world).otherHosts},
-	{"namespaces that may be gone", (*world).otherNamespaces},
-	{"set-user-ID programs that are told lies", (*world).setuidSpeakers},
 	{"one-shot callers", (*world).oneShots},
 	{"other namespace", (*world).container},
 	{"newborns", (*world).newborns},
@@ -191,7 +188,7 @@ func (w *world) proven(s *wrapped, m *actor) bool {
 		return false
 	}
 	marked := m.process.Mark == s.id
-	inLeaf := s.leaf != nil && s.leaf.UID == s.uid
+	inLeaf := s.leaf != nil
 	if s.rec != nil {
 		return !s.rec.Held && m.UID == s.uid && (marked || inLeaf || m == s.server)
 	}
@@ -356,25 +353,6 @@ func (w *world) droppedServers() {
 	}
 }
 
-// hiddenByOthers: a user claims another user's dead session, by a command line, a lock, and a record that keeps
-// everything from process 1 on. What is left of the session deserves what it deserved without that.
-func (w *world) hiddenByOthers() {
-	s := w.wrap(w.anyGateway())
-	w.kill(s)
-	w.settle(s)
-	w.judge(s)
-	forger := w.add(w.init, 1666, "x", "x", "__session")
-	w.add(forger, 1666, "child", "child")
-	claim := storedSession{Stored: inDirOf(1666)}
-	claim.Held = w.chance(60)
-	claim.Record = session.Record{
-		Version: 1, ID: s.id, Host: here, UID: 1666, Keeping: session.Keeping{Keep: []string{"*"}},
-		Processes: session.Processes{Server: w.init.ID, Supervisor: forger.ID, Gateway: proc.ID{PID: 1 << 21, Start: 1}},
-	}
-	w.h.Sessions = append(w.h.Sessions, claim)
-	w.h.Leaves = append(w.h.Leaves, cgroupLeaf{Dir: "/sys/fs/cgroup/y/mcp-tether-" + s.id, ID: s.id, UID: 1666, PIDs: []int{w.init.PID}})
-}
-
 // inheritedMarks: a living process that is no part of the session starts others with the environment of one that was.
 func (w *world) inheritedMarks() {
 	g := w.anyGateway()
@@ -522,43 +500,6 @@ func (w *world) otherHosts() {
 	if w.chance(50) {
 		m := w.add(w.init, w.h.UID, "helper", "helper")
 		m.process.Mark, m.Gateway = fmt.Sprintf("%016x", w.Uint64()), proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: s.Host}.String()
-	}
-}
-
-// otherNamespaces: records of sessions from other pid namespaces, with free leases. They name, by chance, processes of ours. They
-// stay where something is in the cgroup.
-func (w *world) otherNamespaces() {
-	for range 1 + w.IntN(3) {
-		a := w.add(w.init, w.h.UID, "daemon", "daemon")
-		s := storedSession{Stored: inDirOf(w.h.UID)}
-		s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Processes: session.Processes{Server: a.ID, Supervisor: a.ID}}
-		s.Host.PIDNS += uint64(2 + len(w.over))
-		used := w.chance(30)
-		if used || w.chance(30) {
-			leaf := cgroupLeaf{Dir: "/sys/fs/cgroup/z/mcp-tether-" + s.ID, ID: s.ID, UID: s.UID}
-			if used {
-				m := w.add(w.init, s.UID, "node", "node") // A runtime may have moved it there from anywhere.
-				m.outside = w.chance(50)
-				leaf.PIDs, leaf.Foreign = []int{m.PID}, m.outside
-			}
-			w.h.Leaves = append(w.h.Leaves, leaf)
-		}
-		w.h.Sessions = append(w.h.Sessions, s)
-		w.over[s.ID] = !used
-	}
-}
-
-// setuidSpeakers: a hostile user runs set-user-ID programs, of root and of the session's user, and tells them that they are a part
-// of the dead session.
-func (w *world) setuidSpeakers() {
-	s := w.wrap(w.anyGateway())
-	w.kill(s)
-	w.settle(s)
-	w.judge(s)
-	for _, uid := range []int{0, s.uid} {
-		speaker := w.add(w.init, uid, "passwd", "passwd")
-		speaker.process.Mark, speaker.Gateway = s.id, proc.GlobalID{ID: s.gateway.ID, Host: here}.String()
-		speaker.told = true
 	}
 }
 

@@ -42,7 +42,7 @@ func Sweep(runtime string, grace teardown.Grace) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.tidySockets(runtime, func(error) {})
+	h.tidySockets(func(error) {})
 	dead := slices.DeleteFunc(find(h, Rules{}), func(f Finding) bool { return f.Class != classRecord || f.UID != os.Getuid() })
 	return dead, endFindings(dead, false, grace, h.Since)
 }

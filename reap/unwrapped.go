@@ -20,7 +20,7 @@ func (x *index) unwrapped() []Finding {
 	var (
 		out  []Finding
 		seen = map[int]bool{}
-		kept surplus
+		live surplus
 	)
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
@@ -41,7 +41,7 @@ func (x *index) unwrapped() []Finding {
 			if f, ok := x.drop(g, top, name); ok {
 				out = append(out, f)
 			} else {
-				x.surplusServer(&kept, g, top, name)
+				x.surplusServer(&live, g, top, name)
 			}
 			continue
 		}
@@ -49,7 +49,7 @@ func (x *index) unwrapped() []Finding {
 			out = append(out, f)
 		}
 	}
-	return append(out, kept.over(x.r.SurplusOver)...)
+	return append(out, live.over(x.r.SurplusOver)...)
 }
 
 // serverOf is the known server that a process runs, by its command line.
@@ -146,17 +146,17 @@ type serverTree struct {
 }
 
 func (x *index) serverTree(top *process) *serverTree {
-	d := &serverTree{h: x.h, pids: []int{top.PID}, servers: []*process{top}}
-	for _, p := range x.tree(d.servers, extent{uid: top.UID}) {
-		d.whole = append(d.whole, p.PID)
+	t := &serverTree{h: x.h, pids: []int{top.PID}, servers: []*process{top}}
+	for _, p := range x.tree(t.servers, extent{uid: top.UID}) {
+		t.whole = append(t.whole, p.PID)
 		if p != top && !x.inBrowser(p, top) {
-			d.pids = append(d.pids, p.PID)
+			t.pids = append(t.pids, p.PID)
 		}
 		if _, known := x.serverOf(p); known && p != top && !x.belowServer(p, top) {
-			d.servers = append(d.servers, p)
+			t.servers = append(t.servers, p)
 		}
 	}
-	return d
+	return t
 }
 
 // belowServer reports whether another known server, up to top, has started a process.
@@ -191,4 +191,4 @@ func browsers() []string {
 }
 
 // reached says by which socket one of the processes can be reached; "" if none can.
-func (d *serverTree) reached() string { return d.h.Reached(d.pids, d.whole) }
+func (t *serverTree) reached() string { return t.h.Reached(t.pids, t.whole) }

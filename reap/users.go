@@ -64,16 +64,13 @@ func ask(ctx context.Context, uid int, words []string) (a answer) {
 	return a
 }
 
-// errNoReport says that what came is no report.
-var errNoReport = errors.New("its pass did not report")
-
 // take adds the report of a user's pass.
 func (r *Report) take(uid int, a answer) {
 	name := display.User(uid)
 	for i := range a.report.Findings {
 		f := &a.report.Findings[i]
 		if !slices.Contains(classes(), f.Class) || !slices.Contains(results(), f.Result) {
-			a.err = errNoReport
+			a.err = errors.New("its pass did not report")
 			continue
 		}
 		f.UID, f.User = uid, name

@@ -28,10 +28,6 @@ type world struct {
 	self   *actor
 	hidden map[proc.ID]bool
 	scenes []string
-	// over says of records from other pid namespaces whether the session is over.
-	over map[string]bool
-	// credulous is a fault: what a set-user-ID program was told counts as its user's word.
-	credulous bool
 
 	engine *knownEngine // what the pass sees of it is filled in by the method machine
 	deaf   *knownEngine // does not answer
@@ -55,7 +51,6 @@ type actor struct {
 	gone      bool
 	zombie    bool
 	outside   bool // in another pid namespace
-	told      bool // by another user: it runs a set-user-ID program
 	stdin     evidence.Stdin
 	holder    int
 	reached   string // by which socket
@@ -69,7 +64,7 @@ type actor struct {
 var here = proc.Host{Boot: "5f0a6c1e-0000-4000-8000-00000000b007", PIDNS: 4026531836}
 
 func newWorld(seed, round uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, round)), hidden: map[proc.ID]bool{}, over: map[string]bool{}, tick: 100, next: 1}
+	w := &world{Rand: rand.New(rand.NewPCG(seed, round)), hidden: map[proc.ID]bool{}, tick: 100, next: 1}
 	w.h = &machine{Host: here}
 	if w.chance(40) {
 		w.h.UID = 1000
@@ -237,6 +232,9 @@ func asEachUser(find finder) finder {
 	}
 }
 
+// leafFormat is where a user's leaves are.
+const leafFormat = "/sys/fs/cgroup/%d/"
+
 // inDirOf is a session in the directory of a user, whoever its record says that it is.
 func inDirOf(uid int) session.Stored {
 	return session.Stored{Dir: &session.Directory{Name: strconv.Itoa(uid)}}
@@ -263,7 +261,8 @@ func (h *machine) as(uid int) *machine {
 		own.Sessions = append(own.Sessions, s)
 	}
 	for _, l := range h.Leaves {
-		if l.UID == uid {
+		var owner int // the leaves of other tests are root's
+		if _, _ = fmt.Sscanf(l.Dir, leafFormat, &owner); owner == uid {
 			own.Leaves = append(own.Leaves, l)
 		}
 	}
@@ -291,12 +290,8 @@ func (w *world) seen(a *actor) process {
 	if a.gone {
 		p.State, p.Threads, p.Args = 'Z', 0, nil
 	}
-	unread := a.told && !a.gone && !w.credulous
-	if a.gone || !w.mine(a.UID) || unread {
+	if a.gone || !w.mine(a.UID) {
 		p.Mark, p.Gateway, p.Keep, p.Keeps = "", "", false, false
-	}
-	if unread {
-		p.Args = nil
 	}
 	return p
 }
@@ -381,7 +376,7 @@ func (w *world) grow(s *wrapped) {
 // record gives a session its record and its leaf, or not.
 func (w *world) record(s *wrapped) {
 	if w.chance(60) {
-		s.leaf = &cgroupLeaf{Dir: "/sys/fs/cgroup/x/mcp-tether-" + s.id, ID: s.id, UID: s.uid}
+		s.leaf = &cgroupLeaf{Dir: fmt.Sprintf(leafFormat, s.uid) + "mcp-tether-" + s.id, ID: s.id}
 	}
 	if w.chance(15) {
 		return

@@ -44,7 +44,7 @@ func stop(c *cli.Context, delegated bool) error {
 	defer p.Close()
 	switch {
 	case delegated:
-		return reportStopped(c.Bool("json"), live.StopListed(p.Dirs, p.Sessions, c.Args().Slice(), c.Duration("timeout")))
+		return reportStopped(c.Bool("json"), live.StopListed(&p.Seen, c.Args().Slice(), c.Duration("timeout")))
 	case !p.confirmed(c, "Stop "+counted(len(p.meant), "session")+"?"):
 		return status{exitFindings, errors.New("nothing was stopped")}
 	}

@@ -128,13 +128,13 @@ func sameNetwork(pid int) (bool, error) {
 	return err == nil && theirs == ours, err
 }
 
-// Holders are the processes that hold the other end of a standard input: the write end of the pipe, or the peer socket. It is for
-// reports: a process whose descriptor table could not be read is missing.
-func (s Stdin) Holders(of Ends) []int {
-	if s.Peer == 0 {
-		return nil
+// Holder is a process that holds the other end of a standard input: the write end of the pipe, or the peer socket; 0 if none is in
+// sight. It is for reports: a process whose descriptor table could not be read is missing.
+func (s Stdin) Holder(of Ends) int {
+	if holders := of.writers[s.file()]; s.Peer != 0 && len(holders) > 0 {
+		return holders[0]
 	}
-	return of.writers[s.file()]
+	return 0
 }
 
 // file is what /proc/PID/fd shows for the other end.

@@ -4,7 +4,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
@@ -69,13 +68,13 @@ func TestStdinPipe(t *testing.T) {
 	r, w := pipes(t)
 	pid := reader(t, r)
 	s := wantFar(t, pid, FarHeld)
-	if got := s.Holders(EndsOf([]int{pid, os.Getpid(), 1})); !slices.Equal(got, []int{os.Getpid()}) {
-		t.Errorf("held by %v, want %d", got, os.Getpid())
+	if got := s.Holder(EndsOf([]int{pid, os.Getpid(), 1})); got != os.Getpid() {
+		t.Errorf("held by %d, want %d", got, os.Getpid())
 	}
 	w.Close()
 	s = wantFar(t, pid, Severed)
-	if got := s.Holders(EndsOf([]int{pid, os.Getpid()})); len(got) > 0 {
-		t.Errorf("severed, and held by %v", got)
+	if got := s.Holder(EndsOf([]int{pid, os.Getpid()})); got != 0 {
+		t.Errorf("severed, and held by %d", got)
 	}
 	wantFar(t, pid, Severed) // the inspection itself changes nothing
 }
@@ -95,8 +94,8 @@ func TestStdinPipeHeldBySibling(t *testing.T) {
 	}
 	w.Close()
 	s := wantFar(t, pid, FarHeld)
-	if got := s.Holders(EndsOf([]int{pid, os.Getpid(), sibling.Process.Pid})); !slices.Equal(got, []int{sibling.Process.Pid}) {
-		t.Errorf("held by %v, want %d", got, sibling.Process.Pid)
+	if got := s.Holder(EndsOf([]int{pid, os.Getpid(), sibling.Process.Pid})); got != sibling.Process.Pid {
+		t.Errorf("held by %d, want %d", got, sibling.Process.Pid)
 	}
 	in.Close()
 	if err := sibling.Wait(); err != nil {
@@ -172,8 +171,8 @@ func TestStdinSocket(t *testing.T) {
 	ours, theirs := sockets(t)
 	pid := reader(t, theirs)
 	s := wantFar(t, pid, FarHeld)
-	if got := s.Holders(EndsOf([]int{pid, os.Getpid()})); !slices.Equal(got, []int{os.Getpid()}) {
-		t.Errorf("held by %v, want %d", got, os.Getpid())
+	if got := s.Holder(EndsOf([]int{pid, os.Getpid()})); got != os.Getpid() {
+		t.Errorf("held by %d, want %d", got, os.Getpid())
 	}
 	if _, err := ours.WriteString("unread"); err != nil {
 		t.Fatal(err)
@@ -328,17 +327,17 @@ func TestStdinClosedOrGone(t *testing.T) {
 }
 
 // Two pipes of one process: the reading end of the one is not the writing end of the other.
-func TestHoldersReadersDoNotCount(t *testing.T) {
+func TestHolderIsNoReader(t *testing.T) {
 	r, w := pipes(t)
 	copied := dup(t, int(r.Fd()))
 	defer copied.Close()
 	pid := reader(t, r)
 	w.Close()
-	if got := StdinOf(pid).Holders(EndsOf([]int{pid, os.Getpid()})); len(got) > 0 {
-		t.Errorf("who can only read was named: %v", got)
+	if got := StdinOf(pid).Holder(EndsOf([]int{pid, os.Getpid()})); got != 0 {
+		t.Errorf("who can only read was named: %d", got)
 	}
-	if got := (Stdin{}).Holders(EndsOf([]int{os.Getpid()})); got != nil {
-		t.Errorf("holders of nothing: %v", got)
+	if got := (Stdin{}).Holder(EndsOf([]int{os.Getpid()})); got != 0 {
+		t.Errorf("holder of nothing: %d", got)
 	}
 }
 

@@ -9,24 +9,21 @@ import (
 )
 
 // left is what is left of a session that is over because it belongs to people, a line for each process; nothing once that has ended.
-func left(r *proc.Reader, rec session.Record, dir *session.Directory, now uint64) (out []Session) {
-	for _, k := range rec.Kept {
+func (m *meter) left(s *session.Stored) (out []Session) {
+	for _, k := range s.Kept {
 		why := strings.TrimPrefix(k.What, session.Kept)
-		if !teardown.IsPeoples(why) || r.Life(k.ID) != proc.Alive {
+		if !teardown.IsPeoples(why) || m.r.Life(k.ID) != proc.Alive {
 			continue
 		}
-		p, err := r.Stat(k.PID)
+		p, err := m.r.Stat(k.PID)
 		if err != nil {
 			continue
 		}
-		l := Session{Record: rec, dir: dir, GatewayState: r.Life(rec.Gateway).String(), Kept: why}
+		l := Session{Record: s.Record, dir: s.Dir, Kept: why}
 		l.Server, l.Args, l.Cause, l.Behind = k.ID, []string{k.Command}, "", ""
-		if now > k.Start {
-			l.AgeSeconds = int64((now - k.Start) / proc.TicksPerSecond)
-		}
-		args := func(p proc.Stat) []string { words, _ := r.Args(p); return words }
-		l.add(r, p, 0, now, args)
-		l.addBelow(r, p.PID, 0, now, args)
+		m.begin(&l, k.ID)
+		m.add(&l, p, 0)
+		m.addBelow(&l, p.PID, 0)
 		out = append(out, l)
 	}
 	return out

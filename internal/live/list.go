@@ -13,13 +13,12 @@ import (
 
 // list finds out what living sessions use, eldest first. It calls note for those that live, or may, and could not be read.
 func list(stored []session.Stored, note func(string)) ([]Session, error) {
-	r := proc.Reader{Apart: true}
-	here, err := r.ReadHost()
+	m := meter{r: proc.Reader{Apart: true}}
+	here, err := m.r.ReadHost()
 	if err != nil {
 		return nil, err
 	}
-	now, err := proc.Now()
-	if err != nil {
+	if m.now, err = proc.Now(); err != nil {
 		return nil, err
 	}
 	var out []Session
@@ -32,9 +31,9 @@ func list(stored []session.Stored, note func(string)) ([]Session, error) {
 		case s.Held && s.Unread != nil:
 			note("session " + s.ID + ": " + s.Unread.Error())
 		case s.Held:
-			out = append(out, measure(&r, s.Record, s.Dir, now))
+			out = append(out, m.living(s))
 		case s.State == session.StateKept:
-			out = append(out, left(&r, s.Record, s.Dir, now)...)
+			out = append(out, m.left(s)...)
 		}
 	}
 	// A generic sort of so large a type would add eight kilobytes to the program.
@@ -75,55 +74,67 @@ func leafOf(rec *session.Record) *cgroup.Use {
 	return &use
 }
 
-// measure finds out what a session uses; now is in clock ticks since boot.
-// A process that keeps its readers waiting has no command line.
-func measure(r *proc.Reader, rec session.Record, dir *session.Directory, now uint64) Session {
-	sharing := sharingOf(&rec, dir)
-	gateway := r.Life(rec.Gateway)
-	l := Session{Record: rec, dir: dir, GatewayState: gateway.String(), Sharing: sharing}
-	args := func(p proc.Stat) []string {
-		words, err := r.Args(p)
-		if errors.Is(err, proc.ErrKeptWaiting) {
-			l.Unknown = "a process of it keeps its readers waiting"
-		}
-		return words
-	}
-	if now > rec.Supervisor.Start {
-		l.AgeSeconds = int64((now - rec.Supervisor.Start) / proc.TicksPerSecond)
-	}
-	if gateway == proc.Alive {
-		if p, err := r.Stat(rec.Gateway.PID); err == nil {
-			l.GatewayCommand = session.Line(args(p))
+// meter measures what sessions use; now is in clock ticks since boot.
+type meter struct {
+	r   proc.Reader
+	now uint64
+}
+
+// living is a living session.
+func (m *meter) living(s *session.Stored) Session {
+	l := Session{Record: s.Record, dir: s.Dir}
+	l.Sharing = sharingOf(&l.Record, s.Dir)
+	m.begin(&l, l.Supervisor)
+	if l.GatewayState == proc.Alive.String() {
+		if p, err := m.r.Stat(l.Gateway.PID); err == nil {
+			l.GatewayCommand = session.Line(m.args(&l, p))
 		}
 	}
-	if r.Life(rec.Supervisor) != proc.Alive {
+	if m.r.Life(l.Supervisor) != proc.Alive {
 		return l
 	}
-	l.Leaf = leafOf(&rec)
-	l.addBelow(r, rec.Supervisor.PID, -1, now, args)
+	l.Leaf = leafOf(&l.Record)
+	m.addBelow(&l, l.Supervisor.PID, -1)
 	return l
 }
 
+// begin notes how long a process of a session has been there, and whether its gateway is.
+func (m *meter) begin(l *Session, first proc.ID) {
+	l.GatewayState = m.r.Life(l.Gateway).String()
+	if m.now > first.Start {
+		l.AgeSeconds = int64((m.now - first.Start) / proc.TicksPerSecond)
+	}
+}
+
+// args is the command line of a process of a session. One that keeps its readers waiting has none.
+func (m *meter) args(l *Session, p proc.Stat) []string {
+	words, err := m.r.Args(p)
+	if errors.Is(err, proc.ErrKeptWaiting) {
+		l.Unknown = "a process of it keeps its readers waiting"
+	}
+	return words
+}
+
 // addBelow adds the processes below a process of this depth.
-func (l *Session) addBelow(r *proc.Reader, pid, at int, now uint64, args func(proc.Stat) []string) {
-	below, _ := r.Descendants(pid)
+func (m *meter) addBelow(l *Session, pid, at int) {
+	below, _ := m.r.Descendants(pid)
 	depth := map[int]int{pid: at}
 	for _, p := range below {
 		depth[p.PID] = depth[p.PPID] + 1
-		l.add(r, p, depth[p.PID], now, args)
+		m.add(l, p, depth[p.PID])
 	}
 }
 
 // add adds a process.
-func (l *Session) add(r *proc.Reader, p proc.Stat, depth int, now uint64, args func(proc.Stat) []string) {
+func (m *meter) add(l *Session, p proc.Stat, depth int) {
 	if p.Dead() {
 		return
 	}
-	memory, ticks, _ := r.Usage(p.PID)
+	memory, ticks, _ := m.r.Usage(p.PID)
 	l.Procs++
 	l.MemoryBytes += memory
-	if now > p.Start {
-		l.CPUPercent += 100 * float64(ticks) / float64(now-p.Start)
+	if m.now > p.Start {
+		l.CPUPercent += 100 * float64(ticks) / float64(m.now-p.Start)
 	}
-	l.Tree = append(l.Tree, Process{p.PID, p.PPID, depth, memory, session.Redact(args(p))})
+	l.Tree = append(l.Tree, Process{p.PID, p.PPID, depth, memory, session.Redact(m.args(l, p))})
 }

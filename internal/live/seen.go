@@ -15,13 +15,15 @@ type Seen struct {
 	Unread []string
 	// Dirs are the user's directories. They are open until Close, because sessions are asked by what is there.
 	Dirs []*session.Directory
+	// blind says that there may be more records: a directory could not be read.
+	blind bool
 }
 
 // See lists the user's living sessions, and as root those of all users, eldest first. more, which may be nil, adds to the user's own.
 // runtime is $XDG_RUNTIME_DIR.
 func See(runtime string, more func([]Session)) (s Seen, err error) {
 	stored, dirs, left := session.ReadAll(runtime)
-	s.Dirs = dirs
+	s.Dirs, s.blind = dirs, len(left) > 0
 	note := func(what string) { s.Unread = append(s.Unread, what) }
 	for _, err := range left {
 		note(err.Error())

@@ -70,8 +70,8 @@ func stop(sessions []Session, timeout time.Duration) []Stopped {
 }
 
 // StopListed is stop for root's child: root has seen sessions with these ids alive. Of one that has ended since then, or is
-// about to, the directories say whether something is left. It asks the living first, so that all have the same time.
-func StopListed(dirs []*session.Directory, all []Session, ids []string, timeout time.Duration) []Stopped {
+// about to, the directories say whether something is left, if all could be read. It asks the living first, so that all have the same time.
+func StopListed(seen *Seen, ids []string, timeout time.Duration) []Stopped {
 	var (
 		out    []Stopped
 		living []Session
@@ -79,7 +79,7 @@ func StopListed(dirs []*session.Directory, all []Session, ids []string, timeout 
 	)
 	deadline := time.Now().Add(timeout)
 	for _, id := range ids {
-		same, err := byID(all, id)
+		same, err := byID(seen.Sessions, id)
 		if living = append(living, same...); err != nil {
 			gone = append(gone, id)
 		}
@@ -87,7 +87,10 @@ func StopListed(dirs []*session.Directory, all []Session, ids []string, timeout 
 	stopped := stop(living, timeout)
 	for _, id := range gone {
 		one := Stopped{ID: id}
-		for _, dir := range dirs {
+		if seen.blind {
+			one.Error = "not known to be over: not all records can be read"
+		}
+		for _, dir := range seen.Dirs {
 			one.Error += awaitEnd(dir, id, deadline)
 		}
 		one.Ended = one.Error == ""

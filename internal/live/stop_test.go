@@ -25,11 +25,17 @@ func TestStopListedWaitsForTheLock(t *testing.T) {
 	defer lease.Release()
 	const timeout = 200 * time.Millisecond
 	began := time.Now()
-	got := StopListed([]*session.Directory{dir}, nil, []string{ending, over}, timeout)
+	seen := Seen{Dirs: []*session.Directory{dir}}
+	got := StopListed(&seen, []string{ending, over}, timeout)
 	if took := time.Since(began); took < timeout {
 		t.Errorf("given up after %v of %v", took, timeout)
 	}
 	if len(got) != 2 || got[0].Ended || !strings.HasPrefix(got[0].Error, "still ending") || !got[1].Ended || got[1].Error != "" {
 		t.Errorf("%+v", got)
+	}
+	// What is in a directory that could not be read is not known to be over.
+	seen.blind = true
+	if got := StopListed(&seen, []string{over}, timeout); got[0].Ended || got[0].Error == "" {
+		t.Errorf("blind: %+v", got)
 	}
 }
