@@ -104,17 +104,17 @@ func (r *Reader) inStateD(s Stat) (bool, error) {
 		return s.State == 'D', nil
 	}
 	tids, err := pids(Path(s.PID, "task"))
+	if Starved(err) {
+		return false, err
+	}
 	for _, tid := range tids {
-		var b []byte
-		if b, err = r.read(Path(s.PID, "task/"+strconv.Itoa(tid)+"/stat"), false); Starved(err) {
-			break
+		b, err := r.read(Path(s.PID, "task/"+strconv.Itoa(tid)+"/stat"), false)
+		if Starved(err) {
+			return false, err
 		}
 		if t, bad := parseStat(b); err == nil && bad == nil && t.State == 'D' {
 			return true, nil
 		}
-	}
-	if Starved(err) {
-		return false, err
 	}
 	return false, nil
 }
