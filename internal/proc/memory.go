@@ -62,10 +62,10 @@ func (r *Reader) readApart(name string, offset int, buf []byte) (int, error) {
 		n   int
 		err error
 	}
-	if r.apart == nil {
-		r.apart = make([]byte, memoryWindow)
+	if r.apartBuf == nil {
+		r.apartBuf = make([]byte, memoryWindow)
 	}
-	own, done := r.apart[:min(len(buf), memoryWindow)], make(chan result, 1)
+	own, done := r.apartBuf[:min(len(buf), memoryWindow)], make(chan result, 1)
 	go func() {
 		n, err := readAt(name, offset, own)
 		done <- result{n, err}
@@ -77,7 +77,7 @@ func (r *Reader) readApart(name string, offset int, buf []byte) (int, error) {
 		case <-time.After(memoryPause):
 		}
 	}
-	r.apart = nil
+	r.apartBuf = nil
 	return 0, ErrKeptWaiting
 }
 

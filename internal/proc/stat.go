@@ -111,8 +111,8 @@ type Reader struct {
 	// Apart has memory read by a goroutine that can be left behind, also that of processes with a thread in state D. It is for those
 	// who read processes that are not below them, and may start threads.
 	Apart bool
-	// apart is the buffer of that goroutine.
-	apart []byte
+	// apartBuf is the buffer of that goroutine.
+	apartBuf []byte
 	// Unseen says that the last call of Descendants met a child that lives and cannot be read (hidepid in proc(5)).
 	Unseen bool
 	// waiting are the processes that have kept a reader waiting.
