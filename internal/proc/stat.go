@@ -29,7 +29,7 @@ type Stat struct {
 // Dead reports whether the process has ended and only waits to be reaped. A process whose main thread has ended shows
 // state Z as well while its other threads live.
 func (s Stat) Dead() bool {
-	return s.State == 'Z' && s.Threads <= 1 || s.State == 'X' || s.State == 'x'
+	return s.State == 'Z' && s.Threads <= 1 || s.State == 'X'
 }
 
 // Indices of the fields after the command name, counted from the state (field 3) as 0.
