@@ -26,10 +26,11 @@ type above struct {
 
 // aboveOf are those of a session with an anchor.
 func aboveOf(page *waiting.Page) above {
-	a := above{terminal: page.Terminal(), noSubreaper: page.Subreaper()}
-	a.anchor, a.supervisor, a.parent = page.Pids()
-	a.parentFD, a.gatewayFD, a.anchorFD, _, _ = page.Descriptors()
-	return a
+	return above{
+		supervisor: page.Pid.Supervisor, anchor: page.Pid.Anchor, parent: page.Pid.Parent,
+		parentFD: page.FD.Parent, gatewayFD: page.FD.Gateway, anchorFD: page.FD.Anchor,
+		terminal: page.Terminal, noSubreaper: page.Subreaper(),
+	}
 }
 
 // direct are those of a process without an anchor. It opens a pidfd of the parent, and asks for the parent's pid once more. If

@@ -76,13 +76,13 @@ func (s *Session) reopen() {
 	if err != nil {
 		s.log.Debug().Err(err).Msg("no directory of records")
 	}
-	_, _, _, lock, listener := s.page.Descriptors()
+	fd := s.page.FD
 	pid, _, _ := s.page.Server()
 	// A starter that was killed has told no descriptor: what it has on disk is ours all the same, and we hold its lock.
 	switch {
 	case dir == nil:
-	case !s.recovers && (lock >= 0 || pid == 0):
-		s.lease = dir.Adopt(s.id, lock)
+	case !s.recovers && (fd.Lock >= 0 || pid == 0):
+		s.lease = dir.Adopt(s.id, fd.Lock)
 	default:
 		s.takeRecord(dir)
 	}
@@ -93,7 +93,7 @@ func (s *Session) reopen() {
 	if s.recovers {
 		s.tree.engine = keeper.Recover(s.keeping(), &s.record)
 	} else {
-		s.tree.adoptEngine(listener)
+		s.tree.adoptEngine(fd.Listener)
 	}
 }
 
@@ -119,8 +119,8 @@ func (s *Session) reclaim() {
 // own cgroup.
 func (s *Session) findLeaf() {
 	dir := s.record.Cgroup
-	if fd, kill := s.page.Leaf(); !s.recovers && fd >= 0 {
-		s.tree.members.Leaf = cgroup.Adopt(dir, fd, kill)
+	if fd := s.page.FD; !s.recovers && fd.Leaf >= 0 {
+		s.tree.members.Leaf = cgroup.Adopt(dir, fd.Leaf, fd.Kill)
 		return
 	}
 	if path.Base(dir) != leafName(s.id) {

@@ -30,7 +30,7 @@ func (c *common) openRecord() {
 	if err != nil {
 		c.log.Warn().Err(err).Msg("session is not recorded: reap and ps will not see it")
 	} else if c.page != nil {
-		c.page.SetLock(c.lease.FD())
+		c.page.FD.Lock = c.lease.FD()
 	}
 }
 

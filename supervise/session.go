@@ -62,7 +62,7 @@ func (s *Session) listen() (err error) {
 	leave := proc.SignalSet(0)
 	if s.page != nil {
 		// All others stay blocked, and are read one by one: a flood of them would keep a thread in its handler.
-		leave = proc.SignalSet(s.page.Ignored()) | ^proc.SessionSignals
+		leave = proc.SignalSet(s.page.Ignored) | ^proc.SessionSignals
 	}
 	if s.above.terminal {
 		leave |= proc.JobControl
@@ -72,7 +72,7 @@ func (s *Session) listen() (err error) {
 	}
 	s.polled.add(signals, s.signals.FD(), unix.POLLIN)
 	if s.page != nil && !s.recovers {
-		s.polled.add(queued, s.page.SignalFD(), unix.POLLIN)
+		s.polled.add(queued, s.page.FD.Signals, unix.POLLIN)
 	}
 	return nil
 }

@@ -34,11 +34,6 @@ end with it, too (--containers). An engine is in sight if DOCKER_HOST, a
 docker context or a usual socket names one that is there. Then your
 server's DOCKER_HOST changes, to a socket of the session's own.
 
-With --hibernate an idle server is ended, and started again by the next
-message. With --lazy a server is not started before it is needed. With
---share sessions of the same command, directory and environment talk to
-one server.
-
 Exit code: COMMAND's own; 128+n if signal n ended it; 125 if mcp-tether
 failed, 126 if COMMAND cannot be executed, 127 if it is not found. After
 125 no server was started: standard error says why, and a client's log
@@ -52,22 +47,21 @@ Examples:
    mcp-tether run -- docker run -i --rm mcp/fetch # with its container
    mcp-tether run --hibernate 10m -- uvx mcp-server-time
    mcp-tether run --share -- uvx mcp-server-time # for all sessions
-   mcp-tether run --name files --term-grace 3s -- uvx server-files /srv
-   mcp-tether run --log-level info --log-file /var/log/x -- ./server`
+   mcp-tether run --name files --term-grace 3s -- uvx server-files /srv`
 
 // settings are what the flags of run come to.
 type settings struct {
-	// bare says that the environment is not asked.
-	bare    bool
-	session supervise.Options
-	front   front.Options
-	share   share.Options
+	// flagsOnly says that the environment is not asked.
+	flagsOnly bool
+	session   supervise.Options
+	front     front.Options
+	share     share.Options
 }
 
 // runCommand describes run. The flag parser leaves what it has read in s; without s the flags are only described.
 func runCommand(s *settings) *cli.Command {
 	c := command("run", nil)
-	if s != nil && s.bare {
+	if s != nil && s.flagsOnly {
 		table := slices.Clone(argv.Run[:])
 		for i := range table {
 			table[i].Env = ""
@@ -177,7 +171,7 @@ func sweep() error {
 	proc.CloseInherited()
 	d := supervise.Defaults().Grace
 	ended, err := reap.Sweep(runtimeDir(), teardown.Grace{Term: d.Term, Kill: d.Kill})
-	reap.Tell(ended)
+	reap.AddToHistory(ended)
 	return err
 }
 

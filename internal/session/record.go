@@ -128,7 +128,7 @@ const (
 	StateKept       = "kept"           // over, but a process belongs to people
 )
 
-// How often to read a record that is perhaps being written, and how long to wait between.
+// How often to read a record whose lease is held, and which so may be being written, and how long to wait between.
 const (
 	tornTries = 5
 	tornPause = 2 * time.Millisecond
@@ -140,6 +140,10 @@ func (d *Directory) Read(id string) (Record, error) {
 	r, err := d.read(id)
 	var torn *json.SyntaxError
 	for n := 1; n < tornTries && errors.As(err, &torn); n++ {
+		if held, _ := d.Held(id); !held {
+			// Nobody writes it any more. There may be thousands of such.
+			return d.read(id)
+		}
 		time.Sleep(tornPause)
 		r, err = d.read(id)
 	}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -62,6 +63,45 @@ func TestReadRefuses(t *testing.T) {
 	}
 	if r, err := open(t, dir).Read(id); err != nil || r.State != StateRunning {
 		t.Errorf("the good one: %+v, %v", r, err)
+	}
+}
+
+// A torn record is read again while its lease is held, and so perhaps being written. Nobody waits for thousands of damaged ones.
+func TestReadTorn(t *testing.T) {
+	dir := open(t, t.TempDir())
+	read := func(held bool) time.Duration {
+		id := NewID()
+		l, err := dir.Take(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir.Name+"/"+file(id, recordSuffix), []byte(`{"version":`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if held {
+			defer l.Release()
+		} else {
+			l.Release()
+		}
+		began := time.Now()
+		if _, err := dir.Read(id); err == nil {
+			t.Error("a torn record was read")
+		}
+		took := time.Since(began)
+		_ = dir.at.Unlink(file(id, recordSuffix))
+		return took
+	}
+	least := (tornTries - 1) * tornPause
+	if took := read(true); took < least {
+		t.Errorf("held: given up after %v", took)
+	}
+	const many = 500
+	var all time.Duration
+	for range many {
+		all += read(false)
+	}
+	if all >= many*least {
+		t.Errorf("%d that nobody holds took %v", many, all)
 	}
 }
 

@@ -1,4 +1,4 @@
-package doctor
+package cli
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"mcp-tether/internal/engine"
 )
 
-func only(t *testing.T, all []Check, about string) Check {
+func only(t *testing.T, all []check, about string) check {
 	t.Helper()
 	for _, c := range all {
 		if c.About == about {
@@ -24,7 +24,7 @@ func only(t *testing.T, all []Check, about string) Check {
 		}
 	}
 	t.Fatalf("nothing about %s in %+v", about, all)
-	return Check{}
+	return check{}
 }
 
 // inCgroupOfItsOwn moves the test into a cgroup where no other package's tests make any. It returns "" where it cannot.
@@ -53,21 +53,21 @@ func inCgroupOfItsOwn(t *testing.T) string {
 	return dir
 }
 
-func TestHostLeavesNothing(t *testing.T) {
+func TestDoctorLeavesNothing(t *testing.T) {
 	own := inCgroupOfItsOwn(t)
 	dir := t.TempDir()
 	all := machine(dir)
-	if c := only(t, all, "records"); c.State != OK || !strings.Contains(c.Found, dir) {
+	if c := only(t, all, "records"); c.State != stateOK || !strings.Contains(c.Found, dir) {
 		t.Errorf("%+v", c)
 	}
-	if c := only(t, all, "cgroup"); own != "" && (c.State != OK || !strings.HasSuffix(c.Found, own)) {
+	if c := only(t, all, "cgroup"); own != "" && (c.State != stateOK || !strings.HasSuffix(c.Found, own)) {
 		t.Errorf("%+v, want one below %s", c, own)
 	}
 	if left, _ := filepath.Glob(filepath.Join(own, cgroup.Prefix+"*")); own != "" && len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	for _, c := range all {
-		if (c.State == OK) != (c.Cure == "") && c.State != Warn {
+		if (c.State == stateOK) != (c.Cure == "") && c.State != stateWarn {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -81,13 +81,13 @@ func TestRecordsInAnOpenDirectory(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "mcp-tether"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if c := only(t, machine(dir), "records"); c.State != Fail || c.Cure == "" {
+	if c := only(t, machine(dir), "records"); c.State != stateFail || c.Cure == "" {
 		t.Errorf("%+v", c)
 	}
 }
 
-func TestMemory(t *testing.T) {
-	for state, available := range map[State]string{OK: "2000000", Warn: "1000000"} {
+func TestDoctorMemory(t *testing.T) {
+	for state, available := range map[string]string{stateOK: "2000000", stateWarn: "1000000"} {
 		t.Setenv("HOST_PROC", t.TempDir())
 		text := "MemTotal: 16000000 kB\nMemFree: 500000 kB\nMemAvailable: " + available + " kB\n"
 		if err := os.WriteFile(os.Getenv("HOST_PROC")+"/meminfo", []byte(text), 0o600); err != nil {
@@ -98,15 +98,15 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	t.Setenv("HOST_PROC", t.TempDir())
-	if c := only(t, machine(t.TempDir()), "memory"); c.State != Warn {
+	if c := only(t, machine(t.TempDir()), "memory"); c.State != stateWarn {
 		t.Errorf("nothing to read: %+v", c)
 	}
 }
 
-func TestClients(t *testing.T) {
+func TestDoctorClients(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	if c := examineClients(); len(c) != 1 || c[0].State != Warn {
+	if c := examineClients(); len(c) != 1 || c[0].State != stateWarn {
 		t.Errorf("nothing is here: %+v", c)
 	}
 	put := func(name, text string) string {
@@ -134,7 +134,7 @@ func TestClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := Text(&text, examineClients(), func(_ State, text string) string { return text }); err != nil {
+	if err := printChecks(&text, examineClients()); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -172,21 +172,21 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 	}()
 	defer l.Close()
 	t.Setenv("DOCKER_HOST", "unix://"+socket)
-	if c, ok := askEngine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
-		t.Errorf("%+v, %v", c, ok)
+	if c := askEngine(); len(c) != 1 || c[0].State != stateWarn || !strings.Contains(c[0].Found, socket) {
+		t.Errorf("%+v", c)
 	}
 	// A session asks this one first.
 	t.Setenv("DOCKER_HOST", "unix:///nowhere")
 	t.Setenv(engine.EnvURL, socket)
-	if c, ok := askEngine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
-		t.Errorf("%+v, %v", c, ok)
+	if c := askEngine(); len(c) != 1 || c[0].State != stateWarn || !strings.Contains(c[0].Found, socket) {
+		t.Errorf("%+v", c)
 	}
 }
 
-func TestProgram(t *testing.T) {
+func TestDoctorProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
-	if c := program(); c.State != Warn || !strings.Contains(c.Cure, "wrap writes the whole path") {
+	if c := program(); c.State != stateWarn || !strings.Contains(c.Cure, "wrap writes the whole path") {
 		t.Errorf("%+v", c)
 	}
 	own, err := os.Executable()
@@ -196,11 +196,11 @@ func TestProgram(t *testing.T) {
 	if err := os.Symlink(own, filepath.Join(dir, "mcp-tether")); err != nil {
 		t.Fatal(err)
 	}
-	if c := program(); c.State != OK {
+	if c := program(); c.State != stateOK {
 		t.Errorf("%+v", c)
 	}
 	// The launcher of our npm package becomes another file. Any other file is another program.
-	for file, state := range map[string]State{"lib/node_modules/mcp-tether/mcp-tether": OK, "lib/other/mcp-tether": Warn} {
+	for file, state := range map[string]string{"lib/node_modules/mcp-tether/mcp-tether": stateOK, "lib/other/mcp-tether": stateWarn} {
 		file, bin := filepath.Join(dir, file), t.TempDir()
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.Symlink(file, bin+"/mcp-tether")); err != nil {
 			t.Fatal(err)
@@ -213,8 +213,31 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-func TestFailed(t *testing.T) {
-	if Failed([]Check{{State: OK}, {State: Warn}}) || !Failed([]Check{{State: OK}, {State: Fail}}) {
-		t.Error("only fail fails")
+func TestVerdict(t *testing.T) {
+	leak := func(processes int, bytes uint64) check {
+		return check{About: aboutLeaks, State: stateFail, Processes: processes, MemoryBytes: bytes}
+	}
+	client := func(state string, servers, bare int) check {
+		return check{About: "clients", State: state, Servers: servers, Bare: bare}
+	}
+	failed := func(about string) check { return check{About: about, State: stateFail} }
+	fine, suspect := check{About: aboutLeaks, State: stateOK}, check{About: aboutLeaks, State: stateWarn}
+	for want, all := range map[string][]check{
+		"nothing leaks; 14 of 14 servers are wrapped":               {fine, client(stateOK, 2, 0), client(stateOK, 12, 0)},
+		"nothing leaks; 12 of 14 servers are wrapped":               {fine, client(stateOK, 10, 0), client(stateWarn, 4, 2)},
+		"nothing leaks; no server was found in a configuration":     {fine, client(stateWarn, 0, 0)},
+		"leaks: 3, with 123M of memory; 0 of 1 servers are wrapped": {leak(1, 100<<20), leak(2, 20<<20), leak(1, 3<<20), client(stateWarn, 1, 1)},
+		"leaks: 1; 1 of 1 servers are wrapped":                      {leak(0, 0), suspect, client(stateOK, 1, 0)},
+		"nothing is proven to leak; 2 of 2 servers are wrapped":     {suspect, client(stateOK, 2, 0)},
+		"nothing leaks; records, limits failed; 2 of 2 servers are wrapped": {
+			failed("records"), failed("limits"), failed("records"), {About: "kernel", State: stateWarn}, fine, client(stateOK, 2, 0)},
+	} {
+		if got := verdict(all); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		var b bytes.Buffer
+		if err := printChecks(&b, all); err != nil || !strings.HasPrefix(b.String(), want+"\n") {
+			t.Errorf("%q begins no text: %q, %v", want, b.String(), err)
+		}
 	}
 }
