@@ -22,12 +22,13 @@ import (
 // the anchor when the supervisor has not ended the session. For a client of the container engine the supervisor goes on first. No step
 // may be fatal: it works without the log file, the record or the engine. Call it on the locked main thread.
 func End(page *waiting.Page, role waiting.Role, ev waiting.Event) (int, error) {
-	if role == waiting.Recovery {
+	recovers := role == waiting.Recovery
+	if recovers {
 		page.AwaitStarter(time.Second)
 	}
 	s, known := restored(page)
+	s.recovers = recovers
 	s.openLog()
-	s.recovers = role == waiting.Recovery
 	t := s.newTree()
 	s.code = ExitFailure
 	if s.recovers {
@@ -46,11 +47,11 @@ func End(page *waiting.Page, role waiting.Role, ev waiting.Event) (int, error) {
 	}
 	page.Listening()
 	if known {
-		s.reopen(role)
+		s.reopen()
 	}
-	err := s.begin(role, ev)
+	err := s.begin(ev)
 	s.loop()
-	s.reclaim(role)
+	s.reclaim()
 	if _, status, ended := page.Server(); ended && s.recovers {
 		s.code = proc.ExitCode(status)
 	}
@@ -73,8 +74,7 @@ func restored(page *waiting.Page) (s *Session, known bool) {
 }
 
 // reopen takes the record, the leaf and the engine of the session.
-func (s *Session) reopen(role waiting.Role) {
-	t := s.tree
+func (s *Session) reopen() {
 	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err != nil {
 		s.log.Debug().Err(err).Msg("no directory of records")
@@ -82,19 +82,21 @@ func (s *Session) reopen(role waiting.Role) {
 	fd := s.page.FD
 	pid, _, _ := s.page.Server()
 	// A starter that was killed has told no descriptor: what it has on disk is ours all the same, and we hold its lock.
-	if role == waiting.Supervisor && (fd.Lock >= 0 || pid == 0) && dir != nil {
+	switch {
+	case dir == nil:
+	case !s.recovers && (fd.Lock >= 0 || pid == 0):
 		s.lease = dir.Adopt(s.id, fd.Lock)
-	} else if dir != nil {
+	default:
 		s.takeRecord(dir)
 	}
-	t.findLeaf(role)
+	s.findLeaf()
 	if s.opts.Containers == ContainersOff || s.record.Socket == "" {
 		return
 	}
-	if role == waiting.Supervisor {
-		t.adoptEngine(fd.Listener)
+	if s.recovers {
+		s.tree.engine = keeper.Recover(s.keeping(), &s.record)
 	} else {
-		t.engine = keeper.Recover(s.keeping(), &s.record)
+		s.tree.adoptEngine(fd.Listener)
 	}
 }
 
@@ -108,8 +110,8 @@ func (s *Session) takeRecord(dir *session.Directory) {
 }
 
 // reclaim tries once more to take the record of a killed supervisor: a child of it may have held the lock.
-func (s *Session) reclaim(role waiting.Role) {
-	if role == waiting.Recovery && s.lease == nil && session.ValidID(s.id) {
+func (s *Session) reclaim() {
+	if s.recovers && s.lease == nil && session.ValidID(s.id) {
 		if dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")); err == nil {
 			s.takeRecord(dir)
 		}
@@ -118,26 +120,26 @@ func (s *Session) reclaim(role waiting.Role) {
 
 // findLeaf takes the leaf that the supervisor has open, or opens the one that the record names, or the one of this session below our
 // own cgroup.
-func (t *tree) findLeaf(role waiting.Role) {
-	dir := t.record.Cgroup
-	if fd := t.page.FD; role == waiting.Supervisor && fd.Leaf >= 0 {
-		t.members.Leaf = cgroup.Adopt(dir, fd.Leaf, fd.Kill)
+func (s *Session) findLeaf() {
+	dir := s.record.Cgroup
+	if fd := s.page.FD; !s.recovers && fd.Leaf >= 0 {
+		s.tree.members.Leaf = cgroup.Adopt(dir, fd.Leaf, fd.Kill)
 		return
 	}
-	if path.Base(dir) != leafName(t.id) {
+	if path.Base(dir) != leafName(s.id) {
 		own, err := cgroup.Current()
 		if err != nil {
 			return
 		}
-		dir = own + "/" + leafName(t.id)
+		dir = own + "/" + leafName(s.id)
 	}
 	if leaf, err := cgroup.Open(dir); err == nil {
-		t.members.Leaf, t.record.Cgroup = leaf, dir
+		s.tree.members.Leaf, s.record.Cgroup = leaf, dir
 	}
 }
 
 // begin starts what has brought the runtime here. The error says why the server could not be started.
-func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
+func (s *Session) begin(ev waiting.Event) (err error) {
 	t, page := s.tree, s.page
 	pid, status, ended := page.Server()
 	t.started = pid
@@ -154,7 +156,7 @@ func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
 	if _, unmoved := page.Failure(); err == nil && unmoved != nil {
 		s.degrade(unmoved)
 	}
-	if !s.above.terminal && role == waiting.Supervisor {
+	if !s.above.terminal && !s.recovers {
 		s.watchStreams()
 	}
 	switch ev.Kind {

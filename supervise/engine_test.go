@@ -31,7 +31,7 @@ func listening(t *testing.T, engine string) (s *Session, listener int) {
 		t.Fatal(err)
 	}
 	s.newTree().openEngine()
-	s.tree.clear = true
+	s.tree.gone = true
 	if s.tree.engine == nil {
 		t.Fatal("no engine")
 	}

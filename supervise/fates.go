@@ -28,35 +28,35 @@ func (t *tree) look() (end, kept []proc.Stat, err error) {
 		return end, kept, err
 	}
 	for _, p := range end {
-		if len(t.doomed) == maxFates {
+		if len(t.killing) == maxFates {
 			break
 		}
-		if t.doom(p.PID) == nil {
-			t.doomed = append(t.doomed, session.FateOf(p, t.members.Args(p), session.Killed))
+		if t.noted(p.PID) == nil {
+			t.killing = append(t.killing, session.FateOf(p, t.members.Args(p), session.Killed))
 		}
 	}
 	return end, kept, err
 }
 
-// doom is what was noted of a process that was about to be killed; nil if nothing was.
-func (t *tree) doom(pid int) *session.Fate {
-	if i := slices.IndexFunc(t.doomed, func(f session.Fate) bool { return f.PID == pid }); i >= 0 {
-		return &t.doomed[i]
+// noted is what look has noted of a process that was about to be killed; nil if nothing.
+func (t *tree) noted(pid int) *session.Fate {
+	if i := slices.IndexFunc(t.killing, func(f session.Fate) bool { return f.PID == pid }); i >= 0 {
+		return &t.killing[i]
 	}
 	return nil
 }
 
 // fates are those of the processes that were killed, kept and left. Of the kept ones those are named that no other one has started.
 func (t *tree) fates(r *remains) (all []session.Fate) {
-	for _, f := range t.doomed {
+	for _, f := range t.killing {
 		if t.tally.signalled[f.PID] { // What has survived is not in there any more.
 			all = append(all, f)
 		}
 	}
-	all = append(all, r.belongings[:min(len(r.belongings), maxFates)]...)
+	all = append(all, r.keptFates[:min(len(r.keptFates), maxFates)]...)
 	for _, v := range r.survivors[:min(len(r.survivors), maxFates)] {
 		f := session.FateOf(proc.Stat{ID: proc.ID{PID: v.PID}, Comm: v.Comm}, nil, "")
-		if known := t.doom(v.PID); known != nil {
+		if known := t.noted(v.PID); known != nil {
 			f = *known
 		}
 		f.What = session.Left + v.Why
@@ -65,9 +65,9 @@ func (t *tree) fates(r *remains) (all []session.Fate) {
 	return all
 }
 
-// belongings are the kept processes that no other kept one has started. Those come first that belong to people, and were not kept
+// keptFates are those of the kept processes that no other kept one has started. Those come first that belong to people, and were not kept
 // because the server or the user has said so: people says that there are such.
-func (t *tree) belongings(kept []proc.Stat) (all []session.Fate, people bool) {
+func (t *tree) keptFates(kept []proc.Stat) (all []session.Fate, people bool) {
 	isPeoples := func(p proc.Stat) int {
 		if teardown.IsPeoples(t.members.Reason(p)) {
 			return 0

@@ -45,8 +45,8 @@ func TestFates(t *testing.T) {
 	tr := &tree{common: &common{}}
 	for pid := 100; pid < 100+2*maxFates; pid++ {
 		p := proc.Stat{ID: proc.ID{PID: pid, Start: 1}, Comm: "sleep"}
-		if len(tr.doomed) < maxFates {
-			tr.doomed = append(tr.doomed, session.FateOf(p, []string{"sleep", "--token", "abc"}, session.Killed))
+		if len(tr.killing) < maxFates {
+			tr.killing = append(tr.killing, session.FateOf(p, []string{"sleep", "--token", "abc"}, session.Killed))
 		}
 		tr.tally.add([]teardown.Sent{{To: p, Sig: unix.SIGKILL}}, 1)
 	}

@@ -26,13 +26,13 @@ func (s *Session) finish() int {
 		s.page.Finish(s.code) // Whoever is killed from here on has ended the session.
 	}
 	for _, src := range s.polled.wait(0) {
-		s.cause = s.cause.Unless(causeOf(src), false)
+		s.cause = s.cause.Then(causeOf(src), false)
 	}
 	if r.Cause, r.Exit = string(s.cause), s.code; s.bySignal != 0 && s.cause == session.CauseSignal {
 		r.Signal = unix.SignalName(s.bySignal)
 	}
 	s.logEnd(&r)
-	s.tell(&r)
+	s.writeHistory(&r)
 	s.continueAnchor()
 	return s.code
 }
@@ -106,9 +106,9 @@ func (s *Session) closingWords() string {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// tell writes the session into the history of its user. It comes last, when nothing is left to end and the anchor knows the
+// writeHistory writes the session into the history of its user. It comes last, when nothing is left to end and the anchor knows the
 // exit code. A history that cannot be written is no trouble of the session.
-func (s *Session) tell(r *remains) {
+func (s *Session) writeHistory(r *remains) {
 	if !s.opts.History {
 		return
 	}

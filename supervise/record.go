@@ -81,7 +81,7 @@ func (c *common) identity(pid int) proc.ID {
 // closeRecord removes the record, or leaves it for `reap` when a process or container is left, or a cgroup (leafLeft), or what
 // belongs to people: it ends once it is not used any more, and shows till then.
 func (s *Session) closeRecord(r *remains) {
-	s.record.Kept = r.belongings
+	s.record.Kept = r.keptFates
 	switch {
 	case s.lease == nil:
 	case r.leaked, s.leafLeft:

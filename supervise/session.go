@@ -148,7 +148,7 @@ func (s *Session) onTime(now time.Time) {
 // request takes an event that ends the session. The first one names the cause; only what follows a closed standard input
 // may name another, as long as the server may still go on.
 func (s *Session) request(ev teardown.Event, why session.Cause) {
-	s.cause = s.cause.Unless(why, s.tree.mayGoOn())
+	s.cause = s.cause.Then(why, s.tree.mayGoOn())
 	if s.page != nil {
 		s.page.NoteEnd()
 	}
@@ -223,7 +223,7 @@ func (s *Session) onServerExit() {
 		dropStreams()
 	}
 	if s.tree.mayGoOn() {
-		s.cause = s.cause.Unless(session.CauseServer, true)
+		s.cause = s.cause.Then(session.CauseServer, true)
 	}
 }
 

@@ -20,14 +20,14 @@ type tree struct {
 	engine  *keeper.Keeper // nil where containers are not looked after
 	// server is the child's pid until it is waited for, then 0. started is its pid for good.
 	server, started int
-	// clear says that the last look found nothing left, not even something to keep.
-	clear bool
+	// gone says that the last look found nothing left, not even something to keep.
+	gone bool
 	// retryAt is when to look again during a teardown; zero when only events count.
 	retryAt time.Time
 	retry   time.Duration
 	tally   tally
-	// doomed are the first ones that were about to be killed.
-	doomed []session.Fate
+	// killing are the first ones that were about to be killed.
+	killing []session.Fate
 }
 
 // mayGoOn reports whether the server was not asked to end yet.
@@ -70,7 +70,7 @@ func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
 func (t *tree) onChildren(exited, left, look bool) {
 	switch {
 	case t.server == 0 && (look || !left) && t.empty(left):
-		t.clear = !left
+		t.gone = !left
 		t.step(teardown.TreeEmpty)
 	case exited:
 		t.step(teardown.ServerExited)
@@ -112,14 +112,14 @@ func (t *tree) onlyOthers() bool {
 // not the session's.
 func (t *tree) explained() bool {
 	members, kept, err := t.members.Members()
-	if t.members.Used() && t.mayGo() {
+	if t.members.Used() && t.usersMayEnd() {
 		return false
 	}
 	return err == nil && len(members) == 0 && !t.members.Unseen() && len(kept)+t.others() > 0
 }
 
-// mayGo reports whether what uses a member may be about to end, as another session of the gateway that is gone. Nobody waits for us.
-func (t *tree) mayGo() bool {
+// usersMayEnd reports whether what uses a member may be about to end as well, as another session of the gateway that is gone. Nobody waits for us.
+func (t *tree) usersMayEnd() bool {
 	return t.machine.State < teardown.Killing && t.reader.Life(t.record.Gateway) == proc.Dead
 }
 
@@ -199,19 +199,19 @@ type remains struct {
 	began time.Time
 	// words say in a line what was ended; "" if only the server was, or nothing.
 	words string
-	// belongings are the kept processes to be named, and people says that something belongs to people.
-	belongings []session.Fate
-	people     bool
+	// keptFates are the kept processes to be named, and people says that something belongs to people.
+	keptFates []session.Fate
+	people    bool
 }
 
 // close releases all that belongs to the tree.
 func (t *tree) close() remains {
 	r := remains{began: t.machine.Began}
 	t.members.Settle()
-	if !t.clear {
+	if !t.gone {
 		r.survivors, r.kept, _ = t.killer.Survivors()
 	}
-	r.belongings, r.people = t.belongings(r.kept)
+	r.keptFates, r.people = t.keptFates(r.kept)
 	r.removed = t.closeEngine(len(r.kept) > 0)
 	r.unseen = len(r.survivors) == 0 && t.unseen()
 	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.Err != nil
@@ -224,7 +224,7 @@ func (t *tree) close() remains {
 		t.code = ExitFailure
 	}
 	r.Ended, r.Killed = t.tally.count(r.survivors)
-	r.Names, r.words = t.tally.names, t.tally.words(r.Ended, r.Killed, t.started, wordsOfKept(r.belongings))
+	r.Names, r.words = t.tally.names, t.tally.words(r.Ended, r.Killed, t.started, wordsOfKept(r.keptFates))
 	r.Processes = t.fates(&r)
 	r.Containers, r.Kept, r.Left = r.removed.Count, len(r.kept), r.left()
 	return r
@@ -232,7 +232,7 @@ func (t *tree) close() remains {
 
 // unseen reports whether children are left that are not listed (no /proc, hidepid, no descriptor).
 func (t *tree) unseen() bool {
-	if t.clear {
+	if t.gone {
 		return false
 	}
 	left, _ := proc.Reap(func(int, unix.WaitStatus) {})

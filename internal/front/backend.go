@@ -123,7 +123,7 @@ func (f *front) onBackendEnd(code int) {
 	}
 	switch {
 	case f.phase != over && f.unstartable():
-		f.cause = f.cause.Unless(session.CauseServer, !f.back.asked)
+		f.cause = f.cause.Then(session.CauseServer, !f.back.asked)
 		f.step(onEnd)
 	case f.phase == awake:
 		f.onLoss()
@@ -142,7 +142,7 @@ func (f *front) onLoss() {
 	if why != "" {
 		f.log.Warn().Str("why", why).Msg("the server cannot be restarted")
 	}
-	f.cause = f.cause.Unless(session.CauseServer, !f.back.asked)
+	f.cause = f.cause.Then(session.CauseServer, !f.back.asked)
 }
 
 // letGo leaves a host, which lives on for others.

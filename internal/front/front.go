@@ -222,7 +222,7 @@ func (f *front) onClientClosed() {
 
 // end ends the session. The first cause counts, see session.Cause.
 func (f *front) end(why session.Cause) {
-	f.cause = f.cause.Unless(why, !f.back.asked)
+	f.cause = f.cause.Then(why, !f.back.asked)
 	f.step(onEnd)
 	switch {
 	case !f.back.there(), f.back.attached && why != session.CauseStdin:

@@ -13,8 +13,9 @@ import (
 // past is what the history says of the session. What each start of the server has come to, the session behind has written.
 func (f *front) past() session.Past {
 	return session.Past{
-		ID: f.record.ID, Name: f.o.Name, Gateway: f.record.Gateway, GatewayComm: f.record.GatewayComm, Started: f.clock.started.UTC(),
-		Args: session.Redact(f.o.Command), Sleeps: f.record.Sleeps, Restarts: f.record.Restarts, Stderr: f.relay.LastWords().Lines(),
+		ID: f.record.ID, Gateway: f.record.Gateway, GatewayComm: f.record.GatewayComm,
+		Shown:   session.Shown{Name: f.o.Name, Started: f.clock.started.UTC(), Args: session.Redact(f.o.Command)},
+		OfFront: session.OfFront{Sleeps: f.record.Sleeps, Restarts: f.record.Restarts, Stderr: f.relay.LastWords().Lines()},
 	}
 }
 

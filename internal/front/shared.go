@@ -89,7 +89,7 @@ func (f *front) onHost() {
 		f.onBackendEnd(verdict.Code)
 	default:
 		f.hostReason, f.back.hostFate = verdict.Why, "the shared server has ended"
-		f.cause = f.cause.Unless(session.CauseServer, true)
+		f.cause = f.cause.Then(session.CauseServer, true)
 		f.back.code = verdict.Code
 		f.step(onEnd)
 		f.done = true

@@ -12,6 +12,10 @@
 // Only this package, package evidence and package cgroup read facts about processes and cgroups from /proc and cgroup
 // hierarchies. The machine's memory is read by package cli, through a library.
 //
+// Who there is: id.go, stat.go, tree.go, table.go. What a process says of itself: memory.go, status.go. What is done to one: signal.go,
+// life.go, wait.go. Who has started us: gateway.go, owner.go. This process: self.go, start.go, catch.go, poll.go, descriptors.go,
+// runtime.go, inherited.go.
+//
 // What they read them with is here too (file.go, dir.go): plain system calls, for package os would register each file with
 // the runtime's poller. Dir opens a directory that a user controls and reaches what is in it by descriptor, because a path
 // may lead elsewhere from one call to the next. Replace writes a file that takes the place of another.

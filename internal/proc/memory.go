@@ -62,10 +62,10 @@ func (r *Reader) readApart(name string, offset int, buf []byte) (int, error) {
 		n   int
 		err error
 	}
-	if r.apart == nil {
-		r.apart = make([]byte, memoryWindow)
+	if r.apartBuf == nil {
+		r.apartBuf = make([]byte, memoryWindow)
 	}
-	own, done := r.apart[:min(len(buf), memoryWindow)], make(chan result, 1)
+	own, done := r.apartBuf[:min(len(buf), memoryWindow)], make(chan result, 1)
 	go func() {
 		n, err := readAt(name, offset, own)
 		done <- result{n, err}
@@ -77,7 +77,7 @@ func (r *Reader) readApart(name string, offset int, buf []byte) (int, error) {
 		case <-time.After(memoryPause):
 		}
 	}
-	r.apart = nil
+	r.apartBuf = nil
 	return 0, ErrKeptWaiting
 }
 
@@ -104,17 +104,17 @@ func (r *Reader) inStateD(s Stat) (bool, error) {
 		return s.State == 'D', nil
 	}
 	tids, err := pids(Path(s.PID, "task"))
+	if Starved(err) {
+		return false, err
+	}
 	for _, tid := range tids {
-		var b []byte
-		if b, err = r.read(Path(s.PID, "task/"+strconv.Itoa(tid)+"/stat"), false); Starved(err) {
-			break
+		b, err := r.read(Path(s.PID, "task/"+strconv.Itoa(tid)+"/stat"), false)
+		if Starved(err) {
+			return false, err
 		}
 		if t, bad := parseStat(b); err == nil && bad == nil && t.State == 'D' {
 			return true, nil
 		}
-	}
-	if Starved(err) {
-		return false, err
 	}
 	return false, nil
 }

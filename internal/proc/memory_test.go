@@ -29,7 +29,9 @@ func TestMemoryApart(t *testing.T) {
 		return has && err == nil
 	})
 	for _, r := range []Reader{{}, {Apart: true}} {
-		for assignment, want := range map[string]bool{"A=1": true, "LAST=1": true, "A=2": false} {
+		for assignment, want := range map[string]bool{
+			"A=1": true, "LAST=1": true, "A=2": false, "A=": false, "A": false, "AST=1": false, "A=12": false, "": false,
+		} {
 			if has, err := r.HasEnv(p, assignment); has != want || err != nil {
 				t.Errorf("%s: %v, %v", assignment, has, err)
 			}

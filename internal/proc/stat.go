@@ -29,7 +29,7 @@ type Stat struct {
 // Dead reports whether the process has ended and only waits to be reaped. A process whose main thread has ended shows
 // state Z as well while its other threads live.
 func (s Stat) Dead() bool {
-	return s.State == 'Z' && s.Threads <= 1 || s.State == 'X' || s.State == 'x'
+	return s.State == 'Z' && s.Threads <= 1 || s.State == 'X'
 }
 
 // Indices of the fields after the command name, counted from the state (field 3) as 0.
@@ -111,8 +111,8 @@ type Reader struct {
 	// Apart has memory read by a goroutine that can be left behind, also that of processes with a thread in state D. It is for those
 	// who read processes that are not below them, and may start threads.
 	Apart bool
-	// apart is the buffer of that goroutine.
-	apart []byte
+	// apartBuf is the buffer of that goroutine.
+	apartBuf []byte
 	// Unseen says that the last call of Descendants met a child that lives and cannot be read (hidepid in proc(5)).
 	Unseen bool
 	// waiting are the processes that have kept a reader waiting.

@@ -184,30 +184,6 @@ func TestStatOfNobody(t *testing.T) {
 	}
 }
 
-func TestEnvironAndArgs(t *testing.T) {
-	t.Setenv("MCP_TETHER_TEST_MARK", "1")
-	k := testkit.Start(t, "rest", 1, nil)
-	var r Reader
-	p, err := r.Stat(k.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for assignment, want := range map[string]bool{
-		"MCP_TETHER_TEST_MARK=1": true, "MCP_TETHER_TEST_MARK=": false, "MCP_TETHER_TEST_MARK": false,
-		"CP_TETHER_TEST_MARK=1": false, "MCP_TETHER_TEST_MARK=12": false, "": false,
-	} {
-		if got, err := r.HasEnv(p, assignment); got != want || err != nil {
-			t.Errorf("%q: %v, %v", assignment, got, err)
-		}
-	}
-	if got, err := r.Args(p); !slices.Equal(got, []string{SelfExe, "role", "rest"}) || err != nil {
-		t.Errorf("arguments %q, %v", got, err)
-	}
-	if got, err := r.Args(Stat{ID: ID{PID: 1 << 30}}); got != nil || err == nil {
-		t.Errorf("arguments of nobody: %q, %v", got, err)
-	}
-}
-
 // What cannot be read for want of a descriptor is no process that has ended, and the caller is told.
 func TestWhatCannotBeReadIsTold(t *testing.T) {
 	var (

@@ -44,21 +44,6 @@ func TestDirName(t *testing.T) {
 	}
 }
 
-func TestDir(t *testing.T) {
-	base := t.TempDir()
-	want := base + "/mcp-tether"
-	for range 2 { // made, then found
-		got, err := Open(os.Getuid(), base)
-		if err != nil || got.Name != want {
-			t.Fatalf("%v, %v; want %s", got, err, want)
-		}
-		got.Close()
-	}
-	if info, err := os.Stat(want); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("%v, %v", info, err)
-	}
-}
-
 // directory makes one with this mode, whatever the umask.
 func directory(mode os.FileMode) func(dir string) error {
 	return func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)) }

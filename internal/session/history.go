@@ -18,27 +18,29 @@ import (
 
 // Past is a session that is over, or one start of the server behind a front.
 type Past struct {
-	ID   string `json:"id"`
-	Name string `json:"name,omitempty"`
+	ID string `json:"id"`
 	// Behind is the id of the session whose front made this start; "" for any other.
-	Behind  string  `json:"behind,omitempty"`
+	Behind string `json:"behind,omitempty"`
+	Shown
 	Gateway proc.ID `json:"gateway"`
 	// GatewayComm is the gateway's command name, "" if it was not known.
-	GatewayComm string    `json:"gateway_comm,omitempty"`
-	Started     time.Time `json:"started"`
-	Seconds     float64   `json:"seconds"`
-	// Args is the server's command line without what looks like a secret.
-	Args []string `json:"args"`
+	GatewayComm string  `json:"gateway_comm,omitempty"`
+	Seconds     float64 `json:"seconds"`
 	Outcome
-	// Of a front: how often its server slept and was restarted, and the starts of its server, eldest first. The starts have
-	// lines of their own.
-	Sleeps   int     `json:"sleeps,omitempty"`
-	Restarts int     `json:"restarts,omitempty"`
-	Starts   []*Past `json:"starts,omitempty"`
+	OfFront
 	// Reaped says that nobody was left to end it but reap: Exit is -1 then.
 	Reaped bool `json:"reaped,omitempty"`
+}
+
+// OfFront is what the history says of a front.
+type OfFront struct {
+	// Sleeps and Restarts count how often its server slept and was restarted.
+	Sleeps   int `json:"sleeps,omitempty"`
+	Restarts int `json:"restarts,omitempty"`
 	// Stderr are the last lines that the last server wrote to standard error, with --keep-stderr.
 	Stderr []string `json:"stderr,omitempty"`
+	// Starts are those of its server, eldest first. They have lines of their own.
+	Starts []*Past `json:"starts,omitempty"`
 	// Open says that the front has written nothing: it lives, or was killed. Then the rest is of the last start.
 	Open bool `json:"open,omitempty"`
 }
@@ -46,8 +48,8 @@ type Past struct {
 // Past is what the record says for the history.
 func (r *Record) Past(o Outcome) Past {
 	return Past{
-		ID: r.ID, Name: r.Name, Behind: r.Behind, Gateway: r.Gateway, GatewayComm: r.GatewayComm, Started: r.Started, Args: r.Args,
-		Seconds: time.Since(r.Started).Round(time.Millisecond).Seconds(), Sleeps: r.Sleeps, Restarts: r.Restarts, Outcome: o,
+		ID: r.ID, Behind: r.Behind, Shown: r.Shown, Gateway: r.Gateway, GatewayComm: r.GatewayComm, Outcome: o,
+		Seconds: time.Since(r.Started).Round(time.Millisecond).Seconds(), OfFront: OfFront{Sleeps: r.Sleeps, Restarts: r.Restarts},
 	}
 }
 

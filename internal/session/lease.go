@@ -54,10 +54,7 @@ func (d *Directory) take(id string, s suffix, flags int) (*Lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s/%s: %w", d.Name, file(id, s), err)
 	}
-	if err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EINTR) {
-		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-	}
-	switch {
+	switch err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); {
 	case err == nil && unlinked(fd):
 		err = unix.ENOENT // Its holder has removed it meanwhile.
 	case errors.Is(err, unix.EWOULDBLOCK):

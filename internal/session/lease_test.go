@@ -101,6 +101,9 @@ func files(t *testing.T, dir string, want ...string) {
 // The lease ends with its holder, however that ends, and the record stays to be found.
 func TestLeaseFreedByDeath(t *testing.T) {
 	dir, id := t.TempDir(), NewID()
+	if held, err := open(t, dir).Held(id); held || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no record: held %v, %v", held, err)
+	}
 	cmd := holder(t, dir, id)
 	if _, err := open(t, dir).Take(id); !errors.Is(err, ErrHeld) {
 		t.Fatalf("while it lives: %v, want ErrHeld", err)

@@ -31,34 +31,6 @@ func TestOwnOnSeveralFileSystems(t *testing.T) {
 	}
 }
 
-func TestHeld(t *testing.T) {
-	dir, id := t.TempDir(), NewID()
-	if held, err := open(t, dir).Held(id); held || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no record: %v, %v", held, err)
-	}
-	l, err := open(t, dir).Take(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 3 { // a look changes nothing
-		if held, err := open(t, dir).Held(id); !held || err != nil {
-			t.Errorf("taken: %v, %v", held, err)
-		}
-	}
-	l.Release()
-	if held, err := open(t, dir).Held(id); held || err != nil {
-		t.Errorf("released: %v, %v", held, err)
-	}
-	// A look must leave no lock behind.
-	again, err := open(t, dir).Take(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Remove(); err != nil {
-		t.Error(err)
-	}
-}
-
 // A record that cannot be examined counts as held.
 func TestHeldOddLocks(t *testing.T) {
 	for name, make := range map[string]func(lock string) error{
@@ -188,21 +160,5 @@ func TestRemoveSession(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("removing what is gone left %v, %v", left, err)
-	}
-}
-
-// Remove follows no link that has the name of a record.
-func TestRemoveFollowsNoLinks(t *testing.T) {
-	dir, id := t.TempDir(), NewID()
-	precious := filepath.Join(t.TempDir(), "precious")
-	if err := os.WriteFile(precious, []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(precious, filepath.Join(dir, id+".json")); err != nil {
-		t.Fatal(err)
-	}
-	_ = open(t, dir).Remove(id)
-	if b, err := os.ReadFile(precious); err != nil || string(b) != "text" {
-		t.Errorf("%q, %v", b, err)
 	}
 }

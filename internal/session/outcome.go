@@ -49,10 +49,10 @@ const (
 	CauseChanged    Cause = "server-changed"
 )
 
-// Unless returns the cause that counts when another one comes: the first, with two exceptions. Another cause replaces a
+// Then returns the cause that counts when another one comes: the first, with two exceptions. Another cause replaces a
 // closed standard input as long as the server may still go on. An owner that is gone always replaces a closed standard
 // output: the kernel closes a dying gateway's pipes before its pidfd tells of the death.
-func (c Cause) Unless(other Cause, mayGoOn bool) Cause {
+func (c Cause) Then(other Cause, mayGoOn bool) Cause {
 	switch {
 	case c == NoCause,
 		c == CauseStdin && other != CauseServer && mayGoOn,

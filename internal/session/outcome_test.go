@@ -3,7 +3,7 @@ package session
 import "testing"
 
 // The first cause counts, with the exceptions that are listed here: for all pairs of causes.
-func TestCauseUnless(t *testing.T) {
+func TestCauseThen(t *testing.T) {
 	all := []Cause{
 		NoCause, CauseServer, CauseStdin, CauseStdout, CauseGateway, CauseAnchor, CauseSupervisor, CauseSignal, CauseStart, CauseTooLong,
 		CauseChanged,
@@ -18,7 +18,7 @@ func TestCauseUnless(t *testing.T) {
 				case c == CauseStdout && other == CauseGateway, c == CauseStdout && other == CauseAnchor:
 					want = other
 				}
-				if got := c.Unless(other, mayGoOn); got != want {
+				if got := c.Then(other, mayGoOn); got != want {
 					t.Errorf("%q, then %q (may go on: %v): %q, want %q", c, other, mayGoOn, got, want)
 				}
 			}

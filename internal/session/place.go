@@ -193,8 +193,7 @@ const secretTries = 3
 // at once the first one stays.
 func (d *Directory) makeSecret() error {
 	var k [16]byte
-	random(k[:8])
-	random(k[8:])
+	random(k[:])
 	next := keyFile + "." + NewID()
 	if err := d.at.Replace(next, next+".tmp", k[:]); err != nil {
 		return err

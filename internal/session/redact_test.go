@@ -90,7 +90,7 @@ func TestRedactShowsTheOrdinary(t *testing.T) {
 		{"docker", "run", "-i", "--rm", "-e", "LANG=C", "mcp/filesystem:1.2.3", "/projects"}, {"python3", "-m", "mcp_server_git"},
 		{"srv", "https://example.org:8443/mcp?x=1"}, {"sh", "-c", "cd /srv && exec ./server --stdio"}, {"srv", "--name=files", "a=b"},
 		{"srv", "--log-level", "debug", "2026-07-28"}, {"srv", "C:/Users/x"}, {"srv", "me@example.org"}, {"srv", "--", "-"},
-		{"/home/user/very/long/path/to/some/interpreter/binary", "x"}, {"srv", "internationalization_service"}, {"srv", "12345678901234567890"},
+		{"/home/user/very/long/path/to/some/interpreter/binary", "x"}, {"srv", "internationalization_service"}, {"srv", "12345678901234567890"}, {"srv", "a1b2c3d4e5"},
 		{"0123456789abcdef0123456789abcdef"}, {"srv", "--config", `{"region":"eu","port":8080,"url":"https://keys.example.org:8443/a:b"}`},
 		{"srv", "https://auth.example.org:8443/mcp"}, {"docker", "run", "-v", "data:/srv/tokens:ro", "-v", "a:sessions:ro", "h:5000/auth-server:1.2"},
 		{"srv", `{"a":{"b":["c","d"]}}`}, {"sh", "-c", `NAME="two words" exec srv`}, {"srv", "https://example.org/a@b"},

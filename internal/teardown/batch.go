@@ -35,7 +35,13 @@ type Group struct {
 	Survivors []Survivor
 
 	batch *Batch
-	seen  map[proc.ID]bool
+	found
+}
+
+// found is what the looks have found of a group.
+type found struct {
+	// seen are all members that were seen, also those that have ended.
+	seen map[proc.ID]bool
 	// inLeaf are the processes that the last look has found in the leaf, and members those that it has found to end, by pid.
 	inLeaf  []int
 	members map[int]bool

@@ -117,19 +117,7 @@ func TestBatchSpares(t *testing.T) {
 	}
 }
 
-// What a kept process has started is kept too, even if it is a seed itself.
-func TestBatchSparesBelowTheKept(t *testing.T) {
-	k := start(t, "nest", 2, KeepMark) // its child has no environment
-	end(t, &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()})
-	for _, pid := range k.PIDs {
-		var r proc.Reader
-		if s, err := r.Stat(pid); err != nil || s.Dead() {
-			t.Errorf("%d was ended", pid)
-		}
-	}
-}
-
-// What a kept process has started stays kept when that process ends while the group is ended.
+// What a kept process has started is kept too, even if it is a seed itself, and when that process ends while the group is ended.
 func TestBatchSparesOrphanOfTheKept(t *testing.T) {
 	own(t)
 	k := start(t, "nest", 2, KeepMark) // its child has no environment

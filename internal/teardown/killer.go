@@ -40,33 +40,29 @@ type Sent struct {
 	Err error
 }
 
-// askLooks bounds the looks before the first SIGTERM, against a tree that forks meanwhile.
-const askLooks = 4
+// askLooks are the looks before the first SIGTERM. A process whose parent ends while the table is read is reparented, and may be missed
+// once. What a tree that forks has started meanwhile is not asked.
+const askLooks = 2
 
 // Ask asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it.
 //
-// The first call looks until no new member turns up, and then asks all of them. A process whose parent ends while the
-// table is read is reparented, and may be missed once. A process that starts later is not asked, because it
-// may be a member's answer to SIGTERM, to clean up. A later call asks only older members that were missed all the same.
+// A process that starts after the first call is not asked, because it may be a member's answer to SIGTERM, to clean up. A later call
+// asks only older members that were missed all the same.
 func (k *Killer) Ask() (sent []Sent, err error) {
-	first := k.askedAt == 0
-	if k.asked == nil {
-		k.asked = map[int]bool{}
+	first, looks := k.askedAt == 0, 1
+	if first {
+		k.asked, looks = map[int]bool{}, askLooks
 	}
 	var fresh []proc.Stat
-	for n := range askLooks {
+	for range looks {
 		var end []proc.Stat
 		end, err = k.look()
-		news, spared := len(fresh), unasked(end, first)
+		spared := unasked(end, first)
 		for _, m := range end {
 			if !k.asked[m.PID] && !spared[m.PID] && (first || m.Start < k.askedAt) {
 				k.asked[m.PID] = true
 				fresh = append(fresh, m)
 			}
-		}
-		// One look that finds nothing proves nothing: the only member may just have been reparented.
-		if !first || n > 0 && len(fresh) == news {
-			break
 		}
 	}
 	if first && (err == nil || len(fresh) > 0) {

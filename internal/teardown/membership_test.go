@@ -102,35 +102,18 @@ func TestKeepPatterns(t *testing.T) {
 	}
 }
 
+// A foreign process is neither member nor kept. What it started is reparented to us when it ends, but stays foreign.
 func TestForeignIsNeitherMemberNorKept(t *testing.T) {
 	s := own(t)
 	foreign, ours := start(t, "nest", 2), start(t, "nest", 2)
-	var r proc.Reader
-	st, err := r.Stat(foreign.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Foreign = []proc.ID{st.ID}
-	s.expect(t, "beside ours", ours.PIDs, nil)
+	s.Foreign = ids(t, foreign.PID)
 	// The same number with another start time is another process.
-	s.known = nil
-	s.Foreign = []proc.ID{{PID: st.PID, Start: st.Start + 1}}
+	s.Foreign[0].Start++
 	s.expect(t, "another start time", slices.Concat(ours.PIDs, foreign.PIDs), nil)
-}
-
-// What a foreign process started is reparented to us when that process ends, but stays foreign.
-func TestForeignChildStaysForeignAsOrphan(t *testing.T) {
-	s := own(t)
-	k := start(t, "nest", 2)
-	var r proc.Reader
-	st, err := r.Stat(k.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Foreign = []proc.ID{st.ID}
-	s.expect(t, "before", nil, nil)
-	endOnly(t, k.PID)
-	s.expect(t, "its parent has ended", nil, nil)
+	s.Foreign[0].Start--
+	s.expect(t, "beside ours", ours.PIDs, nil)
+	endOnly(t, foreign.PID)
+	s.expect(t, "its parent has ended", ours.PIDs, nil)
 }
 
 // leaf makes a cgroup for the test.

@@ -33,7 +33,7 @@ var faults = map[string]string{
 	"mkdirat renameat renameat2 linkat symlinkat":                           "ENOSPC EACCES EROFS EIO",
 	"unlinkat":                    "EACCES EROFS EBUSY EIO",
 	"ftruncate fchmodat fchownat": "EPERM EROFS EIO",
-	"flock":                       "ENOLCK EINTR",
+	"flock":                       "ENOLCK",
 	"socket socketpair":           "EMFILE ENFILE ENOMEM EACCES",
 	"bind listen connect accept4 getsockopt setsockopt getsockname getpeername": "ENOMEM EINTR EACCES EMFILE",
 	"sendto recvfrom sendmsg recvmsg shutdown":                                  "ENOMEM EINTR EPIPE",
