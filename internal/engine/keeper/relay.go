@@ -25,34 +25,24 @@ func (p *proxy) serve(client net.Conn) {
 	}
 	defer p.end(client)
 	br := bufio.NewReader(client)
-	head, r, to, refused := readRequest(br)
+	head, err := engine.ReadHead(br)
 	switch {
-	case refused != nil:
-		refused.send(client, r)
-	case len(head) == 0: // the client has hung up
+	case errors.Is(err, engine.ErrHeadTooLong):
+		refusal{headTooLarge, err}.send(client, engine.Request{})
+		return
+	case err != nil:
+		return // the client has hung up
+	}
+	r, err := engine.ParseRequest(head)
+	to := routeOf(r)
+	switch {
+	case err != nil:
+		refusal{badRequest, err}.send(client, r)
 	case to.creates != "":
 		p.create(client, br, head, r, to)
 	default:
 		p.relay(client, br, head, r)
 	}
-}
-
-// readRequest reads a head. It is empty, without a refusal, if the client has hung up.
-func readRequest(br *bufio.Reader) (head []byte, r engine.Request, to route, refused *refusal) {
-	head, err := engine.ReadHead(br)
-	if errors.Is(err, engine.ErrHeadTooLong) {
-		return nil, r, to, &refusal{headTooLarge, err}
-	}
-	if err != nil {
-		return nil, r, to, nil
-	}
-	if r, err = engine.ParseRequest(head); err == nil {
-		to, err = routeOf(r)
-	}
-	if err != nil {
-		refused = &refusal{badRequest, err}
-	}
-	return head, r, to, refused
 }
 
 // dialTimeout bounds a connection to the engine: one that hangs must not block a client for ever.
