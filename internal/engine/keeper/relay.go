@@ -102,15 +102,14 @@ const pieceSize = 64 << 10
 // transfer copies until its source ends, which is no error however it does: a reset is a client that was killed.
 func transfer(to io.Writer, from io.Reader) error {
 	piece := make([]byte, pieceSize)
-	for {
-		n, end := from.Read(piece)
+	for end := error(nil); end == nil; {
+		var n int
+		n, end = from.Read(piece)
 		if n > 0 {
 			if _, err := to.Write(piece[:n]); err != nil {
 				return err
 			}
 		}
-		if end != nil {
-			return nil
-		}
 	}
+	return nil
 }

@@ -20,10 +20,10 @@ type route struct {
 // It must recognise every create that the engine's router would. It does no harm to recognise more, since the engine
 // decides. Docker's router matches the decoded path and podman's the path as it was sent, and both redirect to a clean
 // path. So this matches the decoded and cleaned path. (daemon/server/server.go in moby/moby, pkg/api/server in
-// containers/podman, both on gorilla/mux.)
+// containers/podman, both on gorilla/mux.) A target that cannot be parsed they refuse.
 func routeOf(r engine.Request) (to route) {
 	u, err := url.ParseRequestURI(r.Target)
-	if r.Method != "POST" || err != nil { // the engine does not understand it either
+	if err != nil || r.Method != "POST" { //nolint:usestdlibvars // net/http would be linked
 		return route{}
 	}
 	what := path.Clean("/" + u.Path)[1:]
