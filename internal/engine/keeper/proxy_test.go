@@ -67,8 +67,8 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 		post("/containers/create", ``):                                             400,
 		"POST /containers/create HTTP/1.1\r\n\r\n":                                 400,
 		"POST /containers/create HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n{": 413,
-		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s", maxCreate+1, strings.Repeat("x", maxCreate+1)): 413,
-		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n":                                                               400,
+		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s", maxBody+1, strings.Repeat("x", maxBody+1)): 413,
+		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n":                                                           400,
 		// A Go server that speaks HTTP/2 too waits for 14 bytes before it looks at a request (net/http, server.go). This
 		// request has 13: the server would wait for the next one, and the proxy for the response.
 		"T  HTTP/1.1\n\n" + post("/x", ""):                                         400,

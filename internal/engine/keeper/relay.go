@@ -52,45 +52,45 @@ const dialTimeout = 5 * time.Second
 func (p *proxy) connect(client net.Conn, r engine.Request) (net.Conn, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
-	at, err := p.Dial(ctx)
+	upstream, err := p.Dial(ctx)
 	if err != nil {
 		err = fmt.Errorf("cannot reach the container engine: %w", err)
 		p.Warn(err)
 		refusal{badGateway, err}.send(client, r)
 		return nil, false
 	}
-	return at, p.track(at)
+	return upstream, p.track(upstream)
 }
 
 // relay passes on a request and its response, or a stream in both directions, unread.
 func (p *proxy) relay(client net.Conn, br *bufio.Reader, head []byte, r engine.Request) {
-	at, ok := p.connect(client, r)
+	upstream, ok := p.connect(client, r)
 	if !ok {
 		return
 	}
-	defer p.end(at)
+	defer p.end(upstream)
 	var drop []string
 	if !r.Upgrade {
 		drop = []string{"Connection", "Upgrade"}
 	}
 	// What has come already goes along, so that the engine wakes up once.
 	early, _ := br.Peek(br.Buffered())
-	_, err := at.Write(append(engine.Edit(head, drop, closes), early...))
+	_, err := upstream.Write(append(engine.Edit(head, drop, closes), early...))
 	var up sync.WaitGroup
 	up.Go(func() {
 		if err == nil {
-			err = transfer(at, client)
-			_ = engine.CloseWrite(at) // also after an error: an engine that is silent would not notice a killed client
+			err = transfer(upstream, client)
+			_ = engine.CloseWrite(upstream) // also after an error: an engine that is silent would not notice a killed client
 		}
 		if err != nil {
 			// It reads no more, and may say why. A client that still sends must not be held up.
 			_ = transfer(io.Discard, client)
 		}
 	})
-	if err := transfer(client, at); err == nil {
+	if err := transfer(client, upstream); err == nil {
 		_ = engine.CloseWrite(client) // its own direction may go on
 	} else {
-		_ = at.Close()
+		_ = upstream.Close()
 		_ = client.Close()
 	}
 	up.Wait()
