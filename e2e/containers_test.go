@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"mcp-tether/e2e/testkit"
 )
@@ -312,5 +313,44 @@ func TestNetworkWithAnothersStoppedContainer(t *testing.T) {
 			t.Fatalf("%s: the network is gone", e.kind)
 		}
 		e.post(t, e.host, "/containers/"+mark+"/start", "", "204")
+	}
+}
+
+// Containers in every state end with their session. One that has its labels from one of a minute ago, as docker commit copies
+// them, is somebody else's.
+func TestContainersInEveryState(t *testing.T) {
+	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+		mark := e.mark(t)
+		s, host := proxied(t, setup{Env: []string{"DOCKER_HOST=" + e.host}})
+		docker := func(host string, args ...string) string {
+			t.Helper()
+			out, err := route{t: t, host: host}.command(args...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("docker %q: %v: %s", args, err, out)
+			}
+			return strings.TrimSpace(string(out))
+		}
+		with := func(verb []string, words ...string) []string {
+			return append(append(verb, "--network=none", "--label", markLabel+"="+mark, e.image(t)), words...)
+		}
+		stubborn, polite := []string{"boxed", "ignore-eof", "ignore-term"}, []string{"boxed", "ignore-eof"}
+		for _, words := range [][]string{stubborn, polite} {
+			docker(host, with([]string{"run", "-d", "--rm"}, words...)...)
+			docker(host, "pause", docker(host, with([]string{"run", "-d"}, words...)...))
+			docker(host, with([]string{"run", "-d", "--restart=always"}, words...)...)
+		}
+		docker(host, with([]string{"run", "-d", "--restart=always"}, "tool", "say", "", "", "1")...)
+		docker(host, with([]string{"run", "-d", "--stop-signal=SIGKILL"}, polite...)...)
+		docker(host, with([]string{"create"}, polite...)...)
+		docker(host, "kill", docker(host, with([]string{"run", "-d"}, polite...)...))
+		old := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339Nano)
+		theirs := docker(e.host, with([]string{"run", "-d", "--label=mcp-tether.session=" + s.ID(), "--label=mcp-tether.created=" + old}, polite...)...)
+		if n := len(e.marked(t, mark)); n != 11 {
+			t.Fatalf("%s: %d containers, want 11", e.kind, n)
+		}
+		s.end()
+		if left := e.marked(t, mark); len(left) != 1 || left[0].ID != theirs || left[0].State != "running" {
+			t.Errorf("%s: left: %v, want the one of others", e.kind, left)
+		}
 	}
 }

@@ -26,9 +26,9 @@ const (
 	maxPause    = 160 * time.Millisecond
 	// finalTries is how often a removal is tried that does not succeed by waiting: others may use a thing as long as they like.
 	finalTries = 6
-	// maxCreate is how long it is looked for what the engine may still be creating for a client that is dead, and with it
+	// lateCreates is how long it is looked for what the engine may still be creating for a client that is dead, and with it
 	// the process that would have seen the outcome.
-	maxCreate = 2 * time.Second
+	lateCreates = 2 * time.Second
 )
 
 // ErrUnproven says that nothing is left but what has the label of the session, and is not proven to be the session's.
@@ -48,11 +48,11 @@ func Remove(ctx context.Context, cl Client, owner Owner, grace time.Duration) ([
 		left, err := r.look(ctx)
 		switch r.round(ctx, left); {
 		case err == nil && len(left) == 0:
-			if owner.Made != nil || time.Since(began) > maxCreate || !sleep(ctx, pause) {
-				return r.results(), r.left(r.doubt)
+			if owner.Made != nil || time.Since(began) > lateCreates || !sleep(ctx, pause) {
+				return r.results(), r.leftError(r.doubt)
 			}
 		case isAbsent(err), err == nil && r.hopeless(left), !sleep(ctx, pause):
-			return r.results(), r.left(cmp.Or(err, context.Cause(ctx)))
+			return r.results(), r.leftError(cmp.Or(err, context.Cause(ctx)))
 		}
 	}
 }
@@ -203,8 +203,8 @@ func (r *removal) results() (out []Result) {
 	return out
 }
 
-// left says in one line what may be left; nil if nothing is.
-func (r *removal) left(why error) error {
+// leftError says in one line what may be left; nil if nothing is.
+func (r *removal) leftError(why error) error {
 	var all []string
 	for _, t := range r.order {
 		if t.Err != nil {

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// maxCreate is the longest body of a create, in bytes. Docker accepts any; clients send a few KiB.
-	maxCreate = 4 << 20
-	// maxCreated is the longest response to one; the engines write a few hundred bytes.
-	maxCreated = 1 << 20
+	// maxBody is the longest body of a create, in bytes. Docker accepts any; clients send a few KiB.
+	maxBody = 4 << 20
+	// maxAnswer is the longest response to a create; the engines write a few hundred bytes.
+	maxAnswer = 1 << 20
 )
 
 var (
@@ -40,14 +40,14 @@ func (p *proxy) create(client net.Conn, br *bufio.Reader, head []byte, r engine.
 		refused.send(client, r)
 		return
 	}
-	at, ok := p.connect(client, r)
+	upstream, ok := p.connect(client, r)
 	if !ok {
 		return
 	}
-	defer p.end(at)
+	defer p.end(upstream)
 	drop := []string{"Content-Length", "Transfer-Encoding", "Trailer", "Expect", "Connection", "Upgrade"}
 	request := append(engine.Edit(head, drop, "Content-Length: "+strconv.Itoa(len(body)), closes), body...)
-	switch answer, err := p.ask(at, request, to); {
+	switch answer, err := p.ask(upstream, request, to); {
 	case errors.Is(err, errEnding):
 		refusal{unavailable, err}.send(client, r)
 	case err != nil:
@@ -66,7 +66,7 @@ func readCreate(client net.Conn, br *bufio.Reader, r engine.Request) ([]byte, *r
 			return nil, nil
 		}
 	}
-	body, err := r.ReadBody(br, maxCreate)
+	body, err := r.ReadBody(br, maxBody)
 	switch {
 	case errors.Is(err, engine.ErrBodyTooLong):
 		return nil, &refusal{tooLarge, err}
@@ -81,14 +81,14 @@ func readCreate(client net.Conn, br *bufio.Reader, r engine.Request) ([]byte, *r
 }
 
 // ask sends a create, and returns the engine's answer as it came. It is empty if the engine has hung up.
-func (p *proxy) ask(at net.Conn, request []byte, to route) ([]byte, error) {
+func (p *proxy) ask(upstream net.Conn, request []byte, to route) ([]byte, error) {
 	if !p.gate.enter() {
 		return nil, errEnding
 	}
 	defer p.gate.leave()
-	_, _ = at.Write(request) // an engine that takes no more may say why
+	_, _ = upstream.Write(request) // an engine that takes no more may say why
 	var answer bytes.Buffer
-	r, body, err := readAnswer(bufio.NewReader(io.TeeReader(at, &answer)))
+	r, body, err := readAnswer(bufio.NewReader(io.TeeReader(upstream, &answer)))
 	if err == nil && r.Status/100 != 2 {
 		return answer.Bytes(), nil
 	}
@@ -112,6 +112,6 @@ func readAnswer(br *bufio.Reader) (r engine.Response, body []byte, err error) {
 	if r, err = engine.ReadFinalHead(br); err != nil {
 		return engine.Response{}, nil, err
 	}
-	body, err = r.ReadBody(br, maxCreated)
+	body, err = r.ReadBody(br, maxAnswer)
 	return r, body, err
 }

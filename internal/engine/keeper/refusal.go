@@ -31,13 +31,10 @@ const lingerTime = 500 * time.Millisecond
 
 // send sends the response, in the form of both docker's API and podman's, and ends the connection.
 func (f refusal) send(client net.Conn, r engine.Request) {
-	text, err := json.Marshal(map[string]any{"message": "mcp-tether: " + f.err.Error(), "cause": "mcp-tether", "response": json.Number(f.status[:3])})
-	if err != nil {
-		text = []byte("{}")
-	}
+	text, _ := json.Marshal(map[string]any{"message": "mcp-tether: " + f.err.Error(), "cause": "mcp-tether", "response": json.Number(f.status[:3])})
 	response := fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
 		f.status, len(text))
-	if r.Method != "HEAD" {
+	if r.Method != "HEAD" { //nolint:usestdlibvars // net/http would be linked
 		response += string(text)
 	}
 	if _, err := io.WriteString(client, response); err != nil {

@@ -25,34 +25,24 @@ func (p *proxy) serve(client net.Conn) {
 	}
 	defer p.end(client)
 	br := bufio.NewReader(client)
-	head, r, to, refused := readRequest(br)
+	head, err := engine.ReadHead(br)
 	switch {
-	case refused != nil:
-		refused.send(client, r)
-	case len(head) == 0: // the client has hung up
+	case errors.Is(err, engine.ErrHeadTooLong):
+		refusal{headTooLarge, err}.send(client, engine.Request{})
+		return
+	case err != nil:
+		return // the client has hung up
+	}
+	r, err := engine.ParseRequest(head)
+	to := routeOf(r)
+	switch {
+	case err != nil:
+		refusal{badRequest, err}.send(client, r)
 	case to.creates != "":
 		p.create(client, br, head, r, to)
 	default:
 		p.relay(client, br, head, r)
 	}
-}
-
-// readRequest reads a head. It is empty, without a refusal, if the client has hung up.
-func readRequest(br *bufio.Reader) (head []byte, r engine.Request, to route, refused *refusal) {
-	head, err := engine.ReadHead(br)
-	if errors.Is(err, engine.ErrHeadTooLong) {
-		return nil, r, to, &refusal{headTooLarge, err}
-	}
-	if err != nil {
-		return nil, r, to, nil
-	}
-	if r, err = engine.ParseRequest(head); err == nil {
-		to, err = routeOf(r)
-	}
-	if err != nil {
-		refused = &refusal{badRequest, err}
-	}
-	return head, r, to, refused
 }
 
 // dialTimeout bounds a connection to the engine: one that hangs must not block a client for ever.
@@ -62,45 +52,45 @@ const dialTimeout = 5 * time.Second
 func (p *proxy) connect(client net.Conn, r engine.Request) (net.Conn, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
-	at, err := p.Dial(ctx)
+	upstream, err := p.Dial(ctx)
 	if err != nil {
 		err = fmt.Errorf("cannot reach the container engine: %w", err)
 		p.Warn(err)
 		refusal{badGateway, err}.send(client, r)
 		return nil, false
 	}
-	return at, p.track(at)
+	return upstream, p.track(upstream)
 }
 
 // relay passes on a request and its response, or a stream in both directions, unread.
 func (p *proxy) relay(client net.Conn, br *bufio.Reader, head []byte, r engine.Request) {
-	at, ok := p.connect(client, r)
+	upstream, ok := p.connect(client, r)
 	if !ok {
 		return
 	}
-	defer p.end(at)
+	defer p.end(upstream)
 	var drop []string
 	if !r.Upgrade {
 		drop = []string{"Connection", "Upgrade"}
 	}
 	// What has come already goes along, so that the engine wakes up once.
 	early, _ := br.Peek(br.Buffered())
-	_, err := at.Write(append(engine.Edit(head, drop, closes), early...))
+	_, err := upstream.Write(append(engine.Edit(head, drop, closes), early...))
 	var up sync.WaitGroup
 	up.Go(func() {
 		if err == nil {
-			err = transfer(at, client)
-			_ = engine.CloseWrite(at) // also after an error: an engine that is silent would not notice a killed client
+			err = transfer(upstream, client)
+			_ = engine.CloseWrite(upstream) // also after an error: an engine that is silent would not notice a killed client
 		}
 		if err != nil {
 			// It reads no more, and may say why. A client that still sends must not be held up.
 			_ = transfer(io.Discard, client)
 		}
 	})
-	if err := transfer(client, at); err == nil {
+	if err := transfer(client, upstream); err == nil {
 		_ = engine.CloseWrite(client) // its own direction may go on
 	} else {
-		_ = at.Close()
+		_ = upstream.Close()
 		_ = client.Close()
 	}
 	up.Wait()
@@ -112,15 +102,14 @@ const pieceSize = 64 << 10
 // transfer copies until its source ends, which is no error however it does: a reset is a client that was killed.
 func transfer(to io.Writer, from io.Reader) error {
 	piece := make([]byte, pieceSize)
-	for {
-		n, end := from.Read(piece)
+	for end := error(nil); end == nil; {
+		var n int
+		n, end = from.Read(piece)
 		if n > 0 {
 			if _, err := to.Write(piece[:n]); err != nil {
 				return err
 			}
 		}
-		if end != nil {
-			return nil
-		}
 	}
+	return nil
 }

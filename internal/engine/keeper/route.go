@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"fmt"
 	"net/url"
 	"path"
 	"strings"
@@ -9,7 +8,7 @@ import (
 	"mcp-tether/internal/engine"
 )
 
-// route is what a request does, as far as the proxy has to know.
+// route is what a request creates, and where.
 type route struct {
 	creates engine.Kind // of object; "" for all that is passed on
 	libpod  bool        // podman's own API
@@ -21,53 +20,34 @@ type route struct {
 // It must recognise every create that the engine's router would. It does no harm to recognise more, since the engine
 // decides. Docker's router matches the decoded path and podman's the path as it was sent, and both redirect to a clean
 // path. So this matches the decoded and cleaned path. (daemon/server/server.go in moby/moby, pkg/api/server in
-// containers/podman, both on gorilla/mux.)
-func routeOf(r engine.Request) (to route, err error) {
-	if r.Method != "POST" {
-		return route{}, nil
-	}
+// containers/podman, both on gorilla/mux.) A target that cannot be parsed they refuse.
+func routeOf(r engine.Request) (to route) {
 	u, err := url.ParseRequestURI(r.Target)
-	if err != nil {
-		return route{}, fmt.Errorf("%w: %w", engine.ErrMalformedHead, err)
+	if err != nil || r.Method != "POST" { //nolint:usestdlibvars // net/http would be linked
+		return route{}
 	}
-	segments, libpod := segmentsOf(u.Path)
-	to.libpod = libpod
-	if len(segments) == 2 && segments[1] == "create" {
-		to.creates, to.name = kindOf(segments[0], libpod), u.Query().Get("name")
+	what := path.Clean("/" + u.Path)[1:]
+	if first, rest, _ := strings.Cut(what, "/"); isVersion(first) {
+		what = rest
 	}
-	return to, nil
-}
-
-// segmentsOf splits a path into at least one segment, leaving out its version and libpod.
-func segmentsOf(decoded string) (segments []string, libpod bool) {
-	segments = strings.Split(strings.Trim(path.Clean("/"+decoded), "/"), "/")
-	if isVersion(segments[0]) && len(segments) > 1 {
-		segments = segments[1:]
+	what, to.libpod = strings.CutPrefix(what, "libpod/")
+	to.name = u.Query().Get("name")
+	switch what {
+	case "containers/create":
+		to.creates = engine.Container
+	case "networks/create":
+		to.creates = engine.Network
+	case "pods/create":
+		if to.libpod {
+			to.creates = engine.Pod
+		}
 	}
-	if segments[0] == "libpod" && len(segments) > 1 {
-		return segments[1:], true
-	}
-	return segments, false
+	return to
 }
 
 // isVersion reports whether the first segment of a path is a version of the API: v1.41, or for podman also v4.3.1-dev.
 func isVersion(s string) bool {
 	return len(s) > 1 && s[0] == 'v' && strings.Trim(s[1:2], "0123456789.") == ""
-}
-
-// kindOf returns the kind of object that a segment of a path stands for; "" for what gets no labels.
-func kindOf(segment string, libpod bool) engine.Kind {
-	switch segment {
-	case "containers":
-		return engine.Container
-	case "networks":
-		return engine.Network
-	case "pods":
-		if libpod {
-			return engine.Pod
-		}
-	}
-	return ""
 }
 
 // labelsKey returns the name of the labels in the body of a create.
