@@ -110,7 +110,7 @@ func (f *front) refuseWaiting() {
 	f.forget(p.refusal)
 	f.clock.retryAt = f.patience().backOff(&p.between, time.Now())
 	f.log.Error().Str("why", p.why).Dur("next_try_in", p.between).Msg("server could not be woken")
-	f.relay.RetractPublished()
+	f.relay.ForgetSaved()
 	f.refuse(p.between)
 	f.listenToClient()
 }

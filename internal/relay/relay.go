@@ -26,8 +26,6 @@ type Relay struct {
 	// used is when a message that matters last passed.
 	used time.Time
 	flow
-	// save keeps what the server publishes for later sessions; nil where each server is started.
-	save func(greeting []byte, news mux.Published)
 	// large is when a long message last passed; zero if there is nothing to give back from that.
 	large time.Time
 	// happened are the events since the last call.
@@ -74,9 +72,9 @@ func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
 	return r
 }
 
-// Cache has messages that need no server answered from what load knows. What servers publish goes to save.
-func (r *Relay) Cache(load func(greeting []byte) mux.Published, save func(greeting []byte, news mux.Published)) {
-	r.mux.Load, r.save = load, save
+// Cache has messages that need no server answered from what load knows. What servers publish goes to save, see mux.Mux.
+func (r *Relay) Cache(load func(initialize []byte) mux.Published, save func(initialize []byte, news *mux.Published)) {
+	r.mux.Load, r.mux.Save = load, save
 }
 
 // Connect makes pipes to a new server and gives the child its ends of them. The caller calls closeTheirs once it has
@@ -184,7 +182,6 @@ func (r *Relay) fromClient(line []byte) {
 		return
 	}
 	r.deliver(r.mux.FromClient(only, line))
-	r.publish()
 }
 
 // readServer reads from the server once, and passes on whole lines. The end of a line that has begun may never come, and some
@@ -217,7 +214,6 @@ func (r *Relay) fromServer(line []byte) {
 		return
 	}
 	r.deliver(r.mux.FromServer(line))
-	r.publish()
 	if r.unproven && r.mux.Answered() {
 		r.unproven = false
 		r.emit(Answered, "")
@@ -264,16 +260,6 @@ func (r *Relay) deliver(outs []mux.Out) {
 	}
 	if r.mux.TakeUsed() {
 		r.used = time.Now()
-	}
-}
-
-// publish leaves what the server has published to later sessions.
-func (r *Relay) publish() {
-	if r.save == nil {
-		return
-	}
-	if greeting, news := r.mux.TakePublished(); news != nil {
-		r.save(greeting, *news)
 	}
 }
 

@@ -100,11 +100,8 @@ func (r *Relay) Refuse(why string) []Event {
 	return r.events()
 }
 
-// RetractPublished says that no server could be had that is what the client was told.
-func (r *Relay) RetractPublished() {
-	r.mux.RetractPublished()
-	r.publish()
-}
+// ForgetSaved says that no server could be had that is what the client was told, if it was told anything.
+func (r *Relay) ForgetSaved() { r.mux.ForgetSaved() }
 
 // Finish says that the session is ending. What passed still passes, and a message that is too long is reported no more. A
 // server that is not ready gets nothing any more.

@@ -50,7 +50,7 @@ func (m *Mux) answersItself(c *client, r request, k *call) bool {
 		m.toClient(c, mcp.PingReply(k.id))
 		return true
 	}
-	return m.server.away && len(m.held) == 0 && m.tellPublished(c, r, k)
+	return m.server.away && len(m.held) == 0 && m.answerFromCache(c, r, k)
 }
 
 // aloneTells takes a notification of the only client.
@@ -124,7 +124,7 @@ func (m *Mux) noticeAlone(msg mcp.Message) {
 			return
 		}
 	default:
-		m.forgetList(msg.Method)
+		m.saveChanged(listsOf(msg.Method)...)
 	}
 	m.toClient(c, msg.Line)
 }

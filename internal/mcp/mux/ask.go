@@ -64,7 +64,7 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 		}
 	}
 	if msg.Method == mcp.MethodRoots {
-		m.roots.ask()
+		m.rootsAsked()
 	}
 	if old := m.asked[a.key]; old != nil { // The server uses the id twice.
 		m.forget(old)

@@ -93,10 +93,13 @@ func (m *Mux) dispatch(c *client, r request, k *call) {
 		k.token = string(r.token.Of(r.msg.Raw))
 	}
 	k.mayTask = k.target == "" && m.mayTask(r)
+	if m.Alone && r.isFirst() {
+		k.list = k.rule.List
+	}
+	k.cacheKey = m.cacheKey(r, k)
 	if m.Alone && m.answersItself(c, r, k) {
 		return
 	}
-	m.noteRequest(r, k)
 	switch k.method {
 	case mcp.MethodInitialize:
 		m.initialize(r, k)
@@ -180,7 +183,16 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case m.server.leaving && k.agreed != nil: // The next server gets the subscription again.
 		return
 	}
-	m.noteAnswer(k, msg)
+	m.server.used = m.server.used || k.method != mcp.MethodPing
+	switch {
+	case k.own && k.rule.List != "":
+		m.listRead(k.target, msg)
+	case k.list != "":
+		m.learnList(k.list, msg, false)
+	}
+	if k.cacheKey != "" && k.method != mcp.MethodInitialize {
+		m.saveAnswer(k, msg)
+	}
 	if k.modern && !msg.IsError {
 		m.provesModern()
 	}

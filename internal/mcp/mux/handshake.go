@@ -125,7 +125,7 @@ func (m *Mux) keepHandshake(k *call, msg mcp.Message) {
 		if k.client != nil {
 			k.client.initialized = true
 		}
-		m.publishGreeting(result)
+		m.saveInitialize(result)
 	}
 	switch {
 	case h.result == nil:

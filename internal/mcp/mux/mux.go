@@ -43,9 +43,10 @@ type Mux struct {
 	// Alone says that there is one client, and one server after another. Lines pass as they are then, with their ids. Set it
 	// before anything is said.
 	Alone bool
-	// Load gives what earlier sessions know of the server that answers such a greeting, which is the client's initialize, or nil
-	// for a client without a handshake. If it is not nil, what a server publishes is gathered for TakePublished.
-	Load func(greeting []byte) Published
+	// Load gives what earlier sessions know of the server that answers such an initialize, which is empty for a client without a
+	// handshake. Save adds to that; nil says that it was wrong. Both are nil where each server is started.
+	Load func(initialize []byte) Published
+	Save func(initialize []byte, news *Published)
 
 	clientSet
 	openRequests
@@ -55,8 +56,9 @@ type Mux struct {
 	server    server
 	roots     roots
 	lists     map[string]List
-	cache     cache
-	out       []Out
+	// told says that the client was told something in the place of a server.
+	told bool
+	out  []Out
 }
 
 // clientSet are the clients.

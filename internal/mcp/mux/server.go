@@ -154,7 +154,7 @@ func (m *Mux) compareHandshake(k *call, msg mcp.Message) {
 		m.noteChanged()
 		return
 	}
-	m.publishGreeting(result)
+	m.saveInitialize(result)
 	h.phase = phaseAnswered
 	if h.confirmed != "" {
 		m.finishHandshake([]byte(h.confirmed))
@@ -166,7 +166,7 @@ func (m *Mux) compareHandshake(k *call, msg mcp.Message) {
 // noteChanged notes that no server will take the place of the last one any more.
 func (m *Mux) noteChanged() {
 	m.server.changed = true
-	m.cache.wrong()
+	m.ForgetSaved()
 }
 
 // repeatAll tells a server what clients want: log level, subscriptions, news of roots. It is asked for the lists that clients have.
@@ -184,7 +184,7 @@ func (m *Mux) repeatAll() {
 	for _, k := range m.openListens() {
 		m.repeat(k, k.kept)
 	}
-	if m.roots.Changed != "" && m.roots.Usual {
+	if m.roots.Changed != "" && m.roots.Use == rootsAtStart {
 		m.toServer([]byte(m.roots.Changed))
 	}
 	m.advance()

@@ -36,17 +36,17 @@ type Listen struct {
 	Agreed   json.RawMessage
 }
 
-// List is a list of the server's as the client has it: the sum of its first page, 0 if that is not known, whether there are more,
-// and whether the client has it from an earlier session, and not from a server of this one.
+// List is a list of the server's as the client has it: its sum, 0 if it came in pages or as an error, and whether the client has it
+// from an earlier session, and not from a server of this one.
 type List struct {
-	Sum         uint64
-	Paged, Told bool
+	Sum  uint64
+	Told bool
 }
 
 // RootsState is what is known of the servers' use of the client's roots, see roots.
 type RootsState struct {
-	Usual, Maybe, Later bool
-	Changed             string
+	Use     rootsUse
+	Changed string
 }
 
 // State gives the state of a mux whose client is alone, without a server and with nothing that waits.
@@ -55,7 +55,7 @@ func (m *Mux) State() State {
 	s := State{
 		Greeting: h.line, Confirmed: h.confirmed, Result: h.result, Modern: h.modern,
 		Level: c.level, Levels: m.logs.works, URIs: m.allSubscribed(), Lists: m.lists, Roots: m.roots.RootsState,
-		Told: m.cache.told, Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
+		Told: m.told, Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
 	}
 	for _, k := range m.openListens() {
 		s.Listens = append(s.Listens, Listen{ID: k.id, Line: string(k.kept), Agreed: k.agreed})
@@ -91,7 +91,7 @@ func Resume(id Client, s State) *Mux {
 		k.key, _ = mcp.NormalID([]byte(l.ID))
 		m.open(k)
 	}
-	m.cache.told = s.Told
+	m.told = s.Told
 	m.roots.RootsState, m.lastAsk = s.Roots, s.Asks
 	m.server.away, m.server.renames, m.server.ownIDs = true, s.Asks > 0, s.OwnIDs
 	return m
