@@ -14,8 +14,10 @@ import (
 // passToServer gives the server a line of which nothing is known, as soon as there is one.
 func (m *Mux) passToServer(c *client, msg mcp.Message) {
 	blank := len(msg.Raw) == 0
-	m.server.used = m.server.used || !blank
-	m.server.unread = m.server.unread || msg.Kind != mcp.Opaque && msg.Kind != mcp.Notification
+	m.used = m.used || !blank
+	if msg.Kind != mcp.Opaque && msg.Kind != mcp.Notification {
+		m.server.awake = unreadable
+	}
 	switch {
 	case m.acceptsCalls():
 		m.toServerFrom(c, msg.Line)
@@ -29,20 +31,20 @@ func (m *Mux) passToServer(c *client, msg mcp.Message) {
 // Unread passes on bytes of the client that are no line.
 func (m *Mux) Unread(text []byte) []Out {
 	m.begin()
-	m.passToServer(m.order[0], mcp.Message{Line: text, Raw: text, Kind: mcp.Unclear})
+	m.passToServer(m.clients[0], mcp.Message{Line: text, Raw: text, Kind: mcp.Unclear})
 	return m.out
 }
 
 // passToClient gives the only client a line of the server of which nothing is known.
 func (m *Mux) passToClient(msg mcp.Message) {
 	if m.Alone {
-		m.toClient(m.order[0], msg.Line)
+		m.toClient(m.clients[0], msg.Line)
 	}
 }
 
 // answersItself answers a request for which no server is needed.
 func (m *Mux) answersItself(c *client, r request, k *call) bool {
-	m.server.used = m.server.used || k.method != mcp.MethodPing
+	m.used = m.used || k.method != mcp.MethodPing
 	if m.acceptsCalls() {
 		return false
 	}
@@ -65,10 +67,6 @@ func (m *Mux) aloneTells(c *client, r request) {
 	case mcp.MethodProgress:
 		m.tellAlone(c, r.msg)
 		return
-	case mcp.MethodTaskStatus:
-		if hasEnded(mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.msg.Params, "status"))) {
-			delete(m.tasks.ofClients, mcp.TextOf(r.msg.Raw, r.target))
-		}
 	case mcp.MethodRootsChanged:
 		m.roots.working = true
 		if m.acceptsCalls() {
@@ -92,7 +90,7 @@ func (m *Mux) confirmedAlone(c *client, r request) {
 	h.confirmed = string(mcp.Splice(r.msg.Raw))
 	if h.phase == phaseAnswered {
 		h.phase = phaseDone
-		m.server.used = true
+		m.used = true
 	}
 	if m.acceptsCalls() || h.result == nil {
 		m.passToServer(c, r.msg)
@@ -102,14 +100,14 @@ func (m *Mux) confirmedAlone(c *client, r request) {
 // answersNothing takes an answer to no question that is known. Such a thing of the first server's time may mean something to it.
 func (m *Mux) answersNothing(msg mcp.Message) {
 	if m.Alone && !m.server.renames && m.acceptsCalls() {
-		m.toServerFrom(m.order[0], msg.Line)
+		m.toServerFrom(m.clients[0], msg.Line)
 	}
 }
 
 // noticeAlone takes a notification of the server.
 func (m *Mux) noticeAlone(msg mcp.Message) {
-	c, params := m.order[0], msg.Params
-	m.server.used = true
+	c, params := m.clients[0], msg.Params
+	m.used = true
 	switch msg.Method {
 	case mcp.MethodCancelled:
 		m.serverCancels(msg, mcp.Within(msg.Raw, params, "requestId"))
@@ -133,10 +131,10 @@ func (m *Mux) noticeAlone(msg mcp.Message) {
 // numbers, it is one that no client counts up to.
 func (m *Mux) ownID() string {
 	for {
-		m.server.ownIDs++
-		id := fmt.Sprintf(`"mcp-tether:%d"`, m.server.ownIDs)
+		m.ownIDs++
+		id := fmt.Sprintf(`"mcp-tether:%d"`, m.ownIDs)
 		if first := mcp.Parse([]byte(m.handshake.line)).ID; first != "" && first[0] != '"' {
-			id = strconv.FormatInt(math.MaxInt32-m.server.ownIDs, 10)
+			id = strconv.FormatInt(math.MaxInt32-m.ownIDs, 10)
 		}
 		if m.calls[id] == nil {
 			return id

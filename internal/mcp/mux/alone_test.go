@@ -149,9 +149,13 @@ func TestAloneBusy(t *testing.T) {
 		"a call that is cancelled": {[]string{"1" + toolCall, `1{"method":"notifications/cancelled","params":{"requestId":1}}`}, ""},
 		"a question":               {[]string{"s" + sampling}, "1 request of the server unanswered (sampling/createMessage)"},
 		"one taken back":           {[]string{"s" + sampling, `s{"method":"notifications/cancelled","params":{"requestId":1}}`}, ""},
-		"a batch":                  {[]string{`1[{"id":1,"method":"x"}]`}, "a message that could not be read"},
-		"noise":                    {[]string{"1noise", "snoise"}, ""},
-		"a task":                   {[]string{"1" + task, "s" + begun}, "1 task of the client running"},
+		"a task of its client": {
+			[]string{"s" + strings.Replace(sampling, `"params":{`, `"params":{"task":{},`, 1), `1{"id":1,"result":{"task":{"taskId":"t"}}}`},
+			"a task of the server that its client does",
+		},
+		"a batch": {[]string{`1[{"id":1,"method":"x"}]`}, "a message that could not be read"},
+		"noise":   {[]string{"1noise", "snoise"}, ""},
+		"a task":  {[]string{"1" + task, "s" + begun}, "1 task of the client running"},
 		"a result": {
 			[]string{"1" + task, "s" + begun, `s{"method":"notifications/tasks/status","params":{"taskId":"t","status":"completed"}}`},
 			"1 task of the client with a result that was not fetched",

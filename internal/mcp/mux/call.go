@@ -26,8 +26,8 @@ type call struct {
 	line, kept, agreed []byte
 	// list is the list whose first page it asks for, cacheKey its name in the cache; "" for none.
 	list, cacheKey string
-	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
-	own, sent, modern, mayTask bool
+	// own: the mux asks. sent: the server has it. again: it is asked what an earlier one was asked. modern: it names its protocol version. mayTask: the answer may be a task.
+	own, sent, again, modern, mayTask bool
 }
 
 // request is what must be known of a request or notification of a client.
@@ -108,7 +108,7 @@ func (m *Mux) dispatch(c *client, r request, k *call) {
 	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		m.subscribe(c, r, k)
 	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate:
-		if t := m.tasks.known[k.target]; !m.Alone && (t == nil || t.client != c) {
+		if t := m.server.tasks[k.target]; !m.Alone && (t == nil || t.client != c) {
 			m.refuse(c, k.id, mcp.CodeParams, "task not found")
 			return
 		}
@@ -162,7 +162,7 @@ func (m *Mux) sendNow(k *call, line []byte) {
 		k.kept = bytes.Clone(line)
 	case mcp.MethodSetLevel:
 		if k.level > 0 {
-			m.logs.sent = k.level
+			m.server.level = k.level
 		}
 	}
 	out := Out{To: Server, Line: line, Ordered: k.client == nil || k.rule.Keeps}
@@ -183,7 +183,7 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case m.server.leaving && k.agreed != nil: // The next server gets the subscription again.
 		return
 	}
-	m.server.used = m.server.used || k.method != mcp.MethodPing
+	m.used = m.used || k.method != mcp.MethodPing
 	switch {
 	case k.own && k.rule.List != "":
 		m.listRead(k.target, msg)
@@ -252,7 +252,7 @@ func (m *Mux) cancel(c *client, r request) {
 		m.tellAlone(c, r.msg)
 		return
 	}
-	m.server.used = m.server.used || k.method != mcp.MethodPing
+	m.used = m.used || k.method != mcp.MethodPing
 	if k.sent && m.Alone {
 		m.tellAlone(c, r.msg)
 	} else if k.sent {

@@ -122,7 +122,7 @@ func (f *fixture) answerAll() {
 // unanswered counts the open requests of all clients.
 func (m *Mux) unanswered() int {
 	n := 0
-	for _, c := range m.order {
+	for _, c := range m.clients {
 		n += len(c.calls)
 	}
 	return n

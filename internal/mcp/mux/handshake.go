@@ -147,7 +147,7 @@ func (m *Mux) finishHandshake(line []byte) {
 
 // toAll gives a line to each client that knows the server.
 func (m *Mux) toAll(line []byte) {
-	for _, c := range m.order {
+	for _, c := range m.clients {
 		if c.initialized || c.modern {
 			m.toClient(c, line)
 		}

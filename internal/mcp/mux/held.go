@@ -88,7 +88,7 @@ func (m *Mux) First() []byte {
 
 // Held is how many bytes wait for a server.
 func (m *Mux) Held() (size int64) {
-	for _, c := range m.order {
+	for _, c := range m.clients {
 		size += c.held
 	}
 	return size

@@ -235,7 +235,7 @@ func (w *world) applied(c *simClient, call simCall, msg wire) {
 		case good:
 			c.level = levelNumber(call.target)
 		case lost(msg): // Nobody knows whether it was set.
-			c.level = w.m.clients[c.id].level
+			c.level = w.m.client(c.id).level
 		}
 	case "resources/subscribe", "resources/unsubscribe":
 		c.pending[call.target]--
@@ -862,8 +862,8 @@ func (w *world) serverAsks() {
 	}
 	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"sampling/createMessage","params":{"m":"%s"}}`, id, r.mark))
 	// Only the client that has been alone from the start is asked.
-	if c := w.clients[r.client]; c != nil && (w.m.sole == c.id) != (len(c.asks) == heard+1) {
-		w.fail("client %d was asked or not, and the server knows %d alone", c.id, w.m.sole)
+	if c := w.clients[r.client]; c != nil && (w.m.server.sole == c.id) != (len(c.asks) == heard+1) {
+		w.fail("client %d was asked or not, and the server knows %d alone", c.id, w.m.server.sole)
 	}
 }
 
@@ -1017,19 +1017,19 @@ func (w *world) compare() {
 		for id, call := range c.open {
 			w.fail("client %d never heard of %s %v", c.id, id, call)
 		}
-		for uri := range w.m.clients[c.id].uris {
+		for uri := range w.m.client(c.id).uris {
 			subscribed[uri] = true
 		}
 		if c.level > 0 {
 			asked++
 			levels = append(levels, c.level)
 		}
-		if m := w.m.clients[c.id]; m.held != 0 || len(m.calls) != 0 {
+		if m := w.m.client(c.id); m.held != 0 || len(m.calls) != 0 {
 			w.fail("client %d: %d bytes held, %d calls", c.id, m.held, len(m.calls))
 		}
 		for _, uri := range uris() {
-			if c.subscribed[uri] != (w.m.clients[c.id].uris[uri] > 0) {
-				w.fail("client %d is subscribed to %v and not to %v", c.id, c.subscribed, w.m.clients[c.id].uris)
+			if c.subscribed[uri] != (w.m.client(c.id).uris[uri] > 0) {
+				w.fail("client %d is subscribed to %v and not to %v", c.id, c.subscribed, w.m.client(c.id).uris)
 			}
 		}
 	}
@@ -1196,9 +1196,9 @@ func TestDeathsFindFaults(t *testing.T) {
 		"ids of questions are used again": func(m *Mux) { m.server.renames = false },
 		"the new server is not greeted":   func(m *Mux) { m.handshake.result = nil },
 		"it is not told who is ready":     func(m *Mux) { m.handshake.confirmed = "" },
-		"it is not told the level":        func(m *Mux) { m.logs.works = false },
+		"it is not told the level":        func(m *Mux) { m.clients[0].level = 0 },
 		"it is not told of subscriptions": func(m *Mux) {
-			for _, c := range m.order {
+			for _, c := range m.clients {
 				clear(c.uris)
 			}
 		},

@@ -24,10 +24,6 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 		if m.isSole(c) {
 			m.tell(c, r)
 		}
-	case mcp.MethodTaskStatus:
-		if m.tasks.ofClients[mcp.TextOf(msg.Raw, r.target)] == c {
-			m.tell(c, r)
-		}
 	default:
 		if rule := mcp.RuleOf(msg.Method); !rule.Keeps && rule.About != mcp.AboutTask {
 			m.tell(c, r)
@@ -55,7 +51,7 @@ func (m *Mux) serverTells(msg mcp.Message) {
 	params, task := msg.Params, ""
 	if msg.Method == mcp.MethodTaskStatus || msg.Method == mcp.MethodTaskExtension { // Whichever way it takes.
 		task = mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "taskId"))
-		m.tasks.status(task, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "status")))
+		m.server.taskStatus(task, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "status")))
 	}
 	if m.Alone {
 		m.noticeAlone(msg)
@@ -88,7 +84,7 @@ func (m *Mux) serverTells(msg mcp.Message) {
 
 // toOwner gives a notification to the client whose task it is about.
 func (m *Mux) toOwner(msg mcp.Message, task string) {
-	if t := m.tasks.known[task]; t != nil {
+	if t := m.server.tasks[task]; t != nil {
 		m.toClient(t.client, mcp.Splice(msg.Raw))
 	}
 }
@@ -109,7 +105,7 @@ func (m *Mux) subscriptionTells(msg mcp.Message, id mcp.Span) {
 // cancellation).
 func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
 	key := mcp.IDOf(msg.Raw, id)
-	if a := m.asked[key]; a != nil {
+	if a := m.askWithKey(key); a != nil {
 		m.forget(a)
 		m.toClient(a.client, m.reworded(a, msg, replace(id, a.ours)))
 		m.advance()
@@ -140,7 +136,7 @@ func (m *Mux) serverProgress(msg mcp.Message, token mcp.Span) {
 		}
 		return
 	}
-	for _, t := range m.tasks.known {
+	for _, t := range m.server.tasks {
 		if t.ours == strings.Trim(id, `"`) && !t.ended && t.token != "" {
 			m.toClient(t.client, mcp.Splice(msg.Raw, replace(token, t.token)))
 			return

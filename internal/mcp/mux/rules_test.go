@@ -248,20 +248,6 @@ func TestTasksAreTheirClients(t *testing.T) {
 	f.refused(f.server(strings.Replace(asks, `"t"`, `"v"`, 1)), "of none of them")
 }
 
-func TestTasksOfClients(t *testing.T) {
-	f := met(t, 1, 2)
-	f.from(1, toolCall)
-	f.server(`{"id":1,"method":"sampling/createMessage","params":{"task":{}}}`)
-	f.from(1, `{"id":1,"result":{"task":{"taskId":"mine"}}}`)
-	f.from(2, toolCall)
-	get := `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"mine"}}`
-	f.want(f.server(get), "a "+strings.Replace(get, `"id":1`, `"id":2`, 1))
-	status := `{"method":"notifications/tasks/status","params":{"taskId":"mine"}}`
-	f.want(f.from(1, status), "s "+status)
-	f.want(f.from(2, status), "")
-	f.refused(f.server(strings.Replace(get, "mine", "other", 1)), "of none of them")
-}
-
 // A client's batch is refused as a whole, an empty one as well, so a server has no reason for one.
 func TestBatches(t *testing.T) {
 	f := met(t, 1, 2)

@@ -14,10 +14,9 @@ type State struct {
 	Greeting, Confirmed string
 	Result              json.RawMessage `json:",omitempty"`
 	Modern              bool
-	// Level is the log level that the client has asked for, Levels that a server has accepted one, and URIs what it is subscribed to.
-	Level  int
-	Levels bool
-	URIs   []string
+	// Level is the log level that the client has asked for, and URIs what it is subscribed to.
+	Level int
+	URIs  []string
 	// Listens are its open subscriptions (2026-07-28).
 	Listens []Listen
 	// Lists are the lists that it has.
@@ -51,11 +50,11 @@ type RootsState struct {
 
 // State gives the state of a mux whose client is alone, without a server and with nothing that waits.
 func (m *Mux) State() State {
-	h, c := &m.handshake, m.order[0]
+	h, c := &m.handshake, m.clients[0]
 	s := State{
 		Greeting: h.line, Confirmed: h.confirmed, Result: h.result, Modern: h.modern,
-		Level: c.level, Levels: m.logs.works, URIs: m.allSubscribed(), Lists: m.lists, Roots: m.roots.RootsState,
-		Told: m.told, Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
+		Level: c.level, URIs: m.allSubscribed(), Lists: m.lists, Roots: m.roots.RootsState,
+		Told: m.told, Asks: m.lastAsk, OwnIDs: m.ownIDs,
 	}
 	for _, k := range m.openListens() {
 		s.Listens = append(s.Listens, Listen{ID: k.id, Line: string(k.kept), Agreed: k.agreed})
@@ -68,7 +67,7 @@ func Resume(id Client, s State) *Mux {
 	m := New()
 	m.Alone = true
 	m.Attach(id)
-	h, c := &m.handshake, m.order[0]
+	h, c := &m.handshake, m.clients[0]
 	h.line, h.confirmed, h.result, h.modern = s.Greeting, s.Confirmed, s.Result, s.Modern
 	if h.result != nil {
 		h.params, h.phase = mcp.ValueAt([]byte(h.line), "params"), phaseAnswered
@@ -77,7 +76,7 @@ func Resume(id Client, s State) *Mux {
 		h.phase = phaseDone
 	}
 	c.initialized, c.modern = h.result != nil, s.Modern
-	c.level, m.logs.works = s.Level, s.Levels
+	c.level = s.Level
 	for i, uri := range s.URIs {
 		c.uris[uri] = int64(i + 1)
 	}
@@ -93,6 +92,6 @@ func Resume(id Client, s State) *Mux {
 	}
 	m.told = s.Told
 	m.roots.RootsState, m.lastAsk = s.Roots, s.Asks
-	m.server.away, m.server.renames, m.server.ownIDs = true, s.Asks > 0, s.OwnIDs
+	m.server.away, m.server.renames, m.ownIDs = true, s.Asks > 0, s.OwnIDs
 	return m
 }
