@@ -110,15 +110,15 @@ func (m *Mux) noticeAlone(msg mcp.Message) {
 	m.used = true
 	switch msg.Method {
 	case mcp.MethodCancelled:
-		m.serverCancels(msg, mcp.Within(msg.Raw, params, "requestId"))
+		m.serverCancels(msg, msg.Within(params, "requestId"))
 		return
 	case mcp.MethodAcknowledged:
-		id := mcp.Within(msg.Raw, mcp.Within(msg.Raw, params, "_meta"), mcp.MetaSubscription)
-		if k := m.callOf(mcp.IDOf(msg.Raw, id)); k != nil && k.method == mcp.MethodListen && m.acknowledged(k, msg) {
+		id := msg.Within(params, "_meta", mcp.MetaSubscription)
+		if k := m.callOf(msg.IDAt(id)); k != nil && k.method == mcp.MethodListen && m.acknowledged(k, msg) {
 			return
 		}
 	case mcp.MethodLog: // The level that the client has asked for is under way to a new server.
-		if level := levelNumber(mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "level"))); m.server.stage != served && level > 0 && level < c.level {
+		if level := levelNumber(msg.Text(params, "level")); m.server.stage != served && level > 0 && level < c.level {
 			return
 		}
 	default:

@@ -56,7 +56,7 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 		a.ours = fmt.Sprintf(`"mcp-tether:%d"`, a.n)
 	case !m.Alone:
 		a.ours = strconv.FormatInt(a.n, 10)
-		if token = mcp.At(msg.Raw, "params", "_meta", "progressToken"); token.To > 0 {
+		if token = msg.Within(msg.Params, "_meta", "progressToken"); token.To > 0 {
 			a.token = string(token.Of(msg.Raw))
 		}
 	}
@@ -88,8 +88,8 @@ func (m *Mux) askOf(id string) *ask {
 
 // clientFor returns the client that a request of the server is for; nil, and why, if that is not certain.
 func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
-	if related := mcp.At(msg.Raw, "params", "_meta", mcp.MetaTask, "taskId"); related.To > 0 {
-		if t := m.server.tasks[mcp.TextOf(msg.Raw, related)]; t != nil {
+	if related := msg.Within(msg.Params, "_meta", mcp.MetaTask, "taskId"); related.To > 0 {
+		if t := m.server.tasks[msg.Text(related)]; t != nil {
 			return t.client, ""
 		}
 		return nil, "the task that this request is about is of none of them"
@@ -114,7 +114,7 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	}
 	m.used = m.used || a.method != mcp.MethodPing
 	m.forget(a)
-	if mcp.Within(msg.Raw, msg.Result, "task").To > 0 {
+	if msg.Within(msg.Result, "task").To > 0 {
 		m.server.awake = "a task of the server that its client does"
 	}
 	m.toServerFrom(c, m.reworded(a, msg, replace(msg.IDSpan, a.id)))

@@ -79,16 +79,16 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 
 // dispatch sorts a request by what must be done about it.
 func (m *Mux) dispatch(c *client, r request, k *call) {
-	k.modern = mcp.TextOf(r.msg.Raw, r.version) != ""
+	k.modern = r.msg.Text(r.version) != ""
 	if why := m.mixes(r, k); why != "" {
 		m.refuse(c, k.id, mcp.CodeInvalid, why)
 		return
 	}
 	c.modern = c.modern || k.modern && k.method != mcp.MethodDiscover
 	if k.modern {
-		k.level = levelNumber(mcp.TextOf(r.msg.Raw, r.level))
+		k.level = levelNumber(r.msg.Text(r.level))
 	}
-	k.target = mcp.TextOf(r.msg.Raw, r.target)
+	k.target = r.msg.Text(r.target)
 	if r.token.To > 0 {
 		k.token = string(r.token.Of(r.msg.Raw))
 	}
@@ -209,7 +209,7 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case k.method == mcp.MethodTasksList && !msg.IsError:
 		m.deliver(k, msg, m.ownTasks(k, msg))
 	case k.method == mcp.MethodListen && !msg.IsError:
-		m.deliver(k, msg, replace(mcp.At(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.id))
+		m.deliver(k, msg, replace(msg.Within(msg.Result, "_meta", mcp.MetaSubscription), k.id))
 	default:
 		m.taskNews(k, msg)
 		m.deliver(k, msg, mcp.Edit{})
@@ -247,7 +247,7 @@ func (m *Mux) refuse(c *client, id string, code int, message string) {
 // cancel takes a client's notice that it no longer wants an answer: none reaches it. A request that changes what the server
 // keeps is not cancelled (subscriptions, the log level), nor is initialize, which must not be: its answer still comes.
 func (m *Mux) cancel(c *client, r request) {
-	k := c.calls[mcp.IDOf(r.msg.Raw, r.target)]
+	k := c.calls[r.msg.IDAt(r.target)]
 	if k == nil || k.method == mcp.MethodInitialize || k.rule.Keeps && !m.Alone {
 		m.tellAlone(c, r.msg)
 		return

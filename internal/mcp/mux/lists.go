@@ -23,7 +23,7 @@ func changedMethod(kind string) string {
 
 // isFirst reports whether a request asks for the first page of a list.
 func (r *request) isFirst() bool {
-	return mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.msg.Params, "cursor")) == ""
+	return r.msg.Text(r.msg.Params, "cursor") == ""
 }
 
 // mayChange reports whether the client knows that a list may change.
@@ -43,7 +43,7 @@ func (m *Mux) learnList(kind string, msg mcp.Message, told bool) {
 
 // isPaged reports whether an answer is a page of a list, of which more follow.
 func isPaged(msg mcp.Message) bool {
-	return mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, msg.Result, "nextCursor")) != ""
+	return msg.Text(msg.Result, "nextCursor") != ""
 }
 
 func sumOf(msg mcp.Message) uint64 {

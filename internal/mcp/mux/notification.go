@@ -41,7 +41,7 @@ func (m *Mux) tell(c *client, r request) {
 
 // clientProgress takes the progress of a request of the server.
 func (m *Mux) clientProgress(c *client, r request) {
-	if a := m.askOf(mcp.IDOf(r.msg.Raw, r.target)); a != nil && a.client == c && a.token != "" {
+	if a := m.askOf(r.msg.IDAt(r.target)); a != nil && a.client == c && a.token != "" {
 		m.toServerFrom(c, mcp.Splice(r.msg.Raw, replace(r.target, a.token)))
 	}
 }
@@ -50,31 +50,31 @@ func (m *Mux) clientProgress(c *client, r request) {
 func (m *Mux) serverTells(msg mcp.Message) {
 	params, task := msg.Params, ""
 	if msg.Method == mcp.MethodTaskStatus || msg.Method == mcp.MethodTaskExtension { // Whichever way it takes.
-		task = mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "taskId"))
-		m.server.taskStatus(task, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "status")))
+		task = msg.Text(params, "taskId")
+		m.server.taskStatus(task, msg.Text(params, "status"))
 	}
 	if m.Alone {
 		m.noticeAlone(msg)
 		return
 	}
-	meta := mcp.Within(msg.Raw, params, "_meta")
-	if id := mcp.Within(msg.Raw, meta, mcp.MetaSubscription); id.To > 0 {
+	meta := msg.Within(params, "_meta")
+	if id := msg.Within(meta, mcp.MetaSubscription); id.To > 0 {
 		m.subscriptionTells(msg, id)
 		return
 	}
-	if related := mcp.Within(msg.Raw, meta, mcp.MetaTask); related.To > 0 && msg.Method != mcp.MethodProgress {
-		m.toOwner(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, related, "taskId")))
+	if related := msg.Within(meta, mcp.MetaTask); related.To > 0 && msg.Method != mcp.MethodProgress {
+		m.toOwner(msg, msg.Text(related, "taskId"))
 		return
 	}
 	switch msg.Method {
 	case mcp.MethodCancelled:
-		m.serverCancels(msg, mcp.Within(msg.Raw, params, "requestId"))
+		m.serverCancels(msg, msg.Within(params, "requestId"))
 	case mcp.MethodProgress:
-		m.serverProgress(msg, mcp.Within(msg.Raw, params, "progressToken"))
+		m.serverProgress(msg, msg.Within(params, "progressToken"))
 	case mcp.MethodLog:
-		m.log(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "level")))
+		m.log(msg, msg.Text(params, "level"))
 	case mcp.MethodUpdated:
-		m.updated(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "uri")))
+		m.updated(msg, msg.Text(params, "uri"))
 	case mcp.MethodTaskStatus, mcp.MethodTaskExtension:
 		m.toOwner(msg, task)
 	default:
@@ -92,7 +92,7 @@ func (m *Mux) toOwner(msg mcp.Message, task string) {
 // subscriptionTells takes a notification about a subscription, which is an open request (2026-07-28, basic/patterns/
 // subscriptions).
 func (m *Mux) subscriptionTells(msg mcp.Message, id mcp.Span) {
-	if k := m.callOf(mcp.IDOf(msg.Raw, id)); k != nil && k.client != nil && k.method == mcp.MethodListen {
+	if k := m.callOf(msg.IDAt(id)); k != nil && k.client != nil && k.method == mcp.MethodListen {
 		m.provesModern()
 		if msg.Method == mcp.MethodAcknowledged && m.acknowledged(k, msg) {
 			return
@@ -104,7 +104,7 @@ func (m *Mux) subscriptionTells(msg mcp.Message, id mcp.Span) {
 // serverCancels takes back a request of the server, or ends a subscription of a client (2026-07-28, basic/patterns/
 // cancellation).
 func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
-	key := mcp.IDOf(msg.Raw, id)
+	key := msg.IDAt(id)
 	if a := m.askWithKey(key); a != nil {
 		m.forget(a)
 		m.toClient(a.client, m.reworded(a, msg, replace(id, a.ours)))
@@ -129,7 +129,7 @@ func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
 
 // serverProgress takes the progress of a call, or of the task that it began.
 func (m *Mux) serverProgress(msg mcp.Message, token mcp.Span) {
-	id := mcp.IDOf(msg.Raw, token)
+	id := msg.IDAt(token)
 	if k := m.callOf(id); k != nil {
 		if k.client != nil && k.token != "" {
 			m.toClient(k.client, mcp.Splice(msg.Raw, replace(token, k.token)))

@@ -145,7 +145,7 @@ func (m *Mux) compareHandshake(k *call, msg mcp.Message) {
 	result := msg.Result.Of(msg.Raw)
 	switch {
 	case msg.IsError:
-		s.failed = "the server refuses the handshake that it accepted before: " + mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "error", "message"))
+		s.failed = "the server refuses the handshake that it accepted before: " + msg.Text(msg.Error, "message")
 		return
 	case len(result) == 0 || result[0] != '{':
 		s.failed = "the server's handshake reply is no object"

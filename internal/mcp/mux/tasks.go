@@ -28,8 +28,8 @@ func (m *Mux) mayTask(r request) bool {
 	if r.version.To == 0 {
 		return false
 	}
-	capabilities := mcp.Within(r.msg.Raw, r.meta, mcp.MetaCapabilities)
-	return mcp.Within(r.msg.Raw, mcp.Within(r.msg.Raw, capabilities, "extensions"), mcp.TasksExtension).To > 0
+	capabilities := r.msg.Within(r.meta, mcp.MetaCapabilities)
+	return r.msg.Within(capabilities, "extensions", mcp.TasksExtension).To > 0
 }
 
 // taskNews takes what an answer says of tasks.
@@ -40,21 +40,21 @@ func (m *Mux) taskNews(k *call, msg mcp.Message) {
 	case t != nil && (k.method == mcp.MethodTasksResult || k.method == mcp.MethodTasksCancel && !msg.IsError):
 		t.ended, t.fetched = true, true
 	case k.rule.About == mcp.AboutTask && !msg.IsError:
-		m.server.taskStatus(k.target, mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "status")))
+		m.server.taskStatus(k.target, msg.Text(msg.Result, "status"))
 	}
 }
 
 func (m *Mux) taskBegun(k *call, msg mcp.Message) {
-	begun := mcp.Within(msg.Raw, msg.Result, "task")
-	if begun.To == 0 && mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, msg.Result, "resultType")) == "task" {
+	begun := msg.Within(msg.Result, "task")
+	if begun.To == 0 && msg.Text(msg.Result, "resultType") == "task" {
 		begun = msg.Result
 	}
-	id := mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, begun, "taskId"))
+	id := msg.Text(begun, "taskId")
 	if id == "" || m.server.tasks[id] != nil {
 		return
 	}
 	m.server.tasks[id] = &task{client: k.client, ours: k.ours, token: k.token}
-	m.server.taskStatus(id, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, begun, "status")))
+	m.server.taskStatus(id, msg.Text(begun, "status"))
 }
 
 // taskStatus takes what is said of a task.
@@ -80,7 +80,7 @@ func (m *Mux) abandonTasks(c *client) {
 
 // ownTasks reduces a list of tasks to those of the client that asked.
 func (m *Mux) ownTasks(k *call, msg mcp.Message) mcp.Edit {
-	list := mcp.Within(msg.Raw, msg.Result, "tasks")
+	list := msg.Within(msg.Result, "tasks")
 	var all []json.RawMessage
 	_ = json.Unmarshal(list.Of(msg.Raw), &all) // What cannot be read is of nobody.
 	own := []json.RawMessage{}
