@@ -49,7 +49,7 @@ func (s *stage) wakes(message string) {
 	s.tells(s.write(s.toRelay, message), Event{Kind: ClientWrote})
 	s.connect()
 	s.tells(s.relay.Restore())
-	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered})
+	s.tells(s.write(s.serverOut, initializeResult), Event{Kind: Answered})
 	s.reads(s.serverIn, initialize+initialized)
 }
 
@@ -126,7 +126,7 @@ func TestLateAnswersReachNobody(t *testing.T) {
 			s.connect()
 			s.relay.Restore()
 			answer(1)
-			s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered}, Event{Kind: Restored})
+			s.tells(s.write(s.serverOut, initializeResult), Event{Kind: Answered}, Event{Kind: Restored})
 			answer(2)
 			s.write(s.serverOut, consent[:9])
 			s.write(s.serverOut, consent[9:])
@@ -158,7 +158,7 @@ func TestSleepIsNotDisturbed(t *testing.T) {
 		s.reads(s.fromRelay, pong)
 		s.connect()
 		s.relay.Restore()
-		s.write(s.serverOut, welcome)
+		s.write(s.serverOut, initializeResult)
 		s.reads(s.serverIn, initialize+initialized+call)
 	})
 }
@@ -176,7 +176,7 @@ func TestCancelledCallsLeaveTheQueue(t *testing.T) {
 	s.connect()
 	s.tells(s.relay.Restore())
 	s.tells(s.write(s.toRelay, cancelled+list))
-	s.write(s.serverOut, welcome)
+	s.write(s.serverOut, initializeResult)
 	s.reads(s.serverIn, initialize+initialized+list)
 }
 
@@ -238,7 +238,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	s.connect()
 	s.relay.Restore()
-	s.write(s.serverOut, welcome)
+	s.write(s.serverOut, initializeResult)
 	got := strings.TrimPrefix(s.read(s.serverIn), initialize+initialized)
 	for n := -1; n != 0; {
 		s.settle()

@@ -161,8 +161,8 @@ func TestFlushDropsHalfALine(t *testing.T) {
 		before func(*stage)
 		output string
 	}{
-		"of a repeated answer":              {wakes, half(welcome)},
-		"a repeated answer but the newline": {wakes, strings.TrimSuffix(welcome, "\n")},
+		"of a repeated answer":              {wakes, half(initializeResult)},
+		"a repeated answer but the newline": {wakes, strings.TrimSuffix(initializeResult, "\n")},
 		"of a request":                      {ends, half(serverAsks)},
 		"a request but the newline":         {ends, strings.TrimSuffix(serverAsks, "\n")},
 		"of a notification":                 {ends, half(serverSays)},

@@ -27,6 +27,6 @@ func (r *Relay) State() (s State, ok bool) {
 func Resume(fromClient, toClient Stream, limit int64, s State) *Relay {
 	r := New(fromClient, toClient, limit, s.Used)
 	r.mux = mux.Resume(only, s.Mux)
-	r.spoke, r.plain, r.mode = s.Spoke, s.Spoke || s.Mux.Greeting != "", modeServerless
+	r.spoke, r.plain, r.mode = s.Spoke, s.Spoke || s.Mux.Initialize != "", modeServerless
 	return r
 }

@@ -59,7 +59,7 @@ func (m *Mux) answersItself(c *client, r request, k *call) bool {
 func (m *Mux) aloneTells(c *client, r request) {
 	switch r.msg.Method {
 	case mcp.MethodInitialized:
-		m.confirmedAlone(c, r)
+		m.initializedAlone(c, r)
 		return
 	case mcp.MethodCancelled:
 		m.cancel(c, r)
@@ -83,11 +83,11 @@ func (m *Mux) tellAlone(c *client, msg mcp.Message) {
 	}
 }
 
-// confirmedAlone takes the client's notification that it is ready. The next server is sent the same. It may wait behind the
+// initializedAlone takes the client's notification that it is ready. The next server is sent the same. It may wait behind the
 // initialize.
-func (m *Mux) confirmedAlone(c *client, r request) {
+func (m *Mux) initializedAlone(c *client, r request) {
 	h := &m.handshake
-	h.confirmed = string(mcp.Splice(r.msg.Raw))
+	h.initialized = string(mcp.Splice(r.msg.Raw))
 	if h.phase == phaseAnswered {
 		h.phase = phaseDone
 		m.used = true
@@ -133,7 +133,7 @@ func (m *Mux) ownID() string {
 	for {
 		m.ownIDs++
 		id := fmt.Sprintf(`"mcp-tether:%d"`, m.ownIDs)
-		if first := mcp.Parse([]byte(m.handshake.line)).ID; first != "" && first[0] != '"' {
+		if first := mcp.Parse([]byte(m.handshake.initialize)).ID; first != "" && first[0] != '"' {
 			id = strconv.FormatInt(math.MaxInt32-m.ownIDs, 10)
 		}
 		if m.calls[id] == nil {

@@ -19,10 +19,10 @@ func loner(t *testing.T) *fixture {
 
 const listed = `{"jsonrpc":"2.0","id":5,"result":{"tools":[{"name":"a"}]}}`
 
-// greeted has a server that has met its client.
-func (f *fixture) greeted() {
-	f.from(1, hello+"\n")
-	f.server(strings.Replace(welcome, `"id":1`, `"id":0`, 1) + "\n")
+// initialized has a server that has met its client.
+func (f *fixture) initialized() {
+	f.from(1, initialize+"\n")
+	f.server(strings.Replace(initializeResult, `"id":1`, `"id":0`, 1) + "\n")
 	f.from(1, ready+"\n")
 }
 
@@ -31,8 +31,8 @@ func (f *fixture) next() string {
 	f.t.Helper()
 	f.ServerLeaves()
 	f.ServerGone("")
-	f.want(said(f.ServerStarted()), "s "+hello)
-	return f.server(strings.Replace(welcome, `"id":1`, `"id":0`, 1) + "\n")
+	f.want(said(f.ServerStarted()), "s "+initialize)
+	return f.server(strings.Replace(initializeResult, `"id":1`, `"id":0`, 1) + "\n")
 }
 
 // Lines pass as they are, both ways, also such as cannot be read, and the last one without its newline.
@@ -73,7 +73,7 @@ func TestAloneLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := loner(t)
-			f.greeted()
+			f.initialized()
 			f.from(1, `{"jsonrpc":"2.0","id":5,"method":"tools/list"}`+"\n")
 			f.server(c.first + "\n")
 			said := f.next()
@@ -94,7 +94,7 @@ func TestAloneLists(t *testing.T) {
 // What earlier sessions have seen is told without a server. One that has another list of which the client cannot be told is not used,
 // and that list is never told again; an error says nothing.
 func TestAloneTellsWhatIsKnown(t *testing.T) {
-	result := strings.Replace(strings.Replace(welcome, `{"jsonrpc":"2.0","id":1,`, "{", 1), `{"listChanged":true}`, "{}", 1)
+	result := strings.Replace(strings.Replace(initializeResult, `{"jsonrpc":"2.0","id":1,`, "{", 1), `{"listChanged":true}`, "{}", 1)
 	for name, c := range map[string]struct {
 		second  string
 		changed bool
@@ -114,7 +114,7 @@ func TestAloneTellsWhatIsKnown(t *testing.T) {
 				}}
 			}
 			f.ServerGone("")
-			f.want(f.from(1, hello+"\n"), `a {"jsonrpc":"2.0","id":0,`+result[1:])
+			f.want(f.from(1, initialize+"\n"), `a {"jsonrpc":"2.0","id":0,`+result[1:])
 			f.want(f.from(1, ready+"\n")+f.from(1, `{"jsonrpc":"2.0","id":5,"method":"tools/list"}`+"\n"), "a "+listed)
 			for _, kind := range []string{"prompts", "resources"} {
 				if f.want(f.from(1, fmt.Sprintf(`{"jsonrpc":"2.0","id":6,"method":"%s/list"}`+"\n", kind)), ""); !f.Waits() {
@@ -168,7 +168,7 @@ func TestAloneBusy(t *testing.T) {
 		},
 	} {
 		f := loner(t)
-		f.greeted()
+		f.initialized()
 		for _, line := range c.says {
 			if line[0] == 's' {
 				f.server(line[1:] + "\n")
@@ -188,7 +188,7 @@ func TestAloneBusy(t *testing.T) {
 // A server that takes too long is known by what it has not answered.
 func TestAloneLacks(t *testing.T) {
 	f := loner(t)
-	f.greeted()
+	f.initialized()
 	f.from(1, subscribe("subscribe", "file:///a")+"\n")
 	f.server(`{"id":1,"result":{}}` + "\n")
 	f.ServerGone("")
@@ -196,7 +196,7 @@ func TestAloneLacks(t *testing.T) {
 	if why := f.Lacks(); why != "it did not answer the handshake" {
 		t.Error(why)
 	}
-	f.server(strings.Replace(welcome, `"id":1`, `"id":0`, 1) + "\n")
+	f.server(strings.Replace(initializeResult, `"id":1`, `"id":0`, 1) + "\n")
 	if why := f.Lacks(); why != "it did not answer resources/subscribe" {
 		t.Error(why)
 	}

@@ -65,20 +65,20 @@ func (m *Mux) save(initialize string, news Published) {
 // saveInitialize saves the answer to initialize.
 func (m *Mux) saveInitialize(result []byte) {
 	answers := map[string]Answer{mcp.MethodInitialize: {Text: []byte(`{"result":` + string(result) + `}`)}}
-	m.save(m.handshake.line, Published{Answers: answers, Roots: m.roots.Use == rootsAtStart})
+	m.save(m.handshake.initialize, Published{Answers: answers, Roots: m.roots.Use == rootsAtStart})
 }
 
 // saveChanged tells later sessions that lists are not what they were.
 func (m *Mux) saveChanged(kinds ...string) {
 	if len(kinds) > 0 {
-		m.save(m.handshake.line, Published{Changed: kinds})
+		m.save(m.handshake.initialize, Published{Changed: kinds})
 	}
 }
 
 // ForgetSaved says that no server could be had that is what the client was told, if it was told anything.
 func (m *Mux) ForgetSaved() {
 	if m.told && m.Save != nil {
-		m.Save([]byte(m.handshake.line), nil)
+		m.Save([]byte(m.handshake.initialize), nil)
 	}
 }
 
@@ -107,7 +107,7 @@ const maxTTL = 7 * 24 * time.Hour
 // version does not know server/discover holds as long as the server.
 func (m *Mux) saveAnswer(k *call, msg mcp.Message) {
 	a := Answer{Text: []byte(`{"result":` + string(msg.Result.Of(msg.Raw)) + `}`)}
-	initialize := m.handshake.line
+	initialize := m.handshake.initialize
 	if k.modern || k.method == mcp.MethodDiscover {
 		initialize = ""
 	}
@@ -145,7 +145,7 @@ func (m *Mux) loadAnswer(r request, k *call) (a Answer, roots, ok bool) {
 	case k.list == "", h.phase != phaseDone:
 		return a, false, false
 	default:
-		initialize = []byte(h.line)
+		initialize = []byte(h.initialize)
 	}
 	known := m.Load(initialize)
 	a = known.Answers[k.cacheKey]

@@ -95,7 +95,7 @@ func (m *Mux) listRead(kind string, msg mcp.Message) {
 	case !msg.IsError:
 		m.server.failed = fmt.Sprintf("the server has changed: its list of %s is not the one that the client was given", kind)
 		m.server.changed = true
-		m.save(m.handshake.line, Published{Answers: map[string]Answer{kind + "/list": {}}})
+		m.save(m.handshake.initialize, Published{Answers: map[string]Answer{kind + "/list": {}}})
 	}
 }
 

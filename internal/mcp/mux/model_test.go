@@ -403,7 +403,7 @@ func (w *world) clientActs(c *simClient) {
 		c.asked = true
 		id := w.id(c)
 		c.open[id] = simCall{method: "initialize"}
-		line := strings.Replace(hello, `"id":0`, `"id":`+id, 1)
+		line := strings.Replace(initialize, `"id":0`, `"id":`+id, 1)
 		if c.roots {
 			line = strings.Replace(line, `"capabilities":{}`, `"capabilities":{"roots":{"listChanged":true}}`, 1)
 		}
@@ -762,7 +762,7 @@ func (w *world) answer(i int) {
 	result := fmt.Sprintf(`{"m":"%s"}`, r.mark)
 	switch {
 	case r.method == "initialize":
-		w.tell(strings.Replace(welcome, `"id":1`, `"id":`+r.n, 1))
+		w.tell(strings.Replace(initializeResult, `"id":1`, `"id":`+r.n, 1))
 		return
 	case !r.own && r.method != "logging/setLevel" && r.method != "resources/unsubscribe" && !s.subscribed[r.target] && w.r.IntN(8) == 0:
 		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no"}}`, r.n))
@@ -1193,10 +1193,10 @@ func foundBy(play func(seed uint64) *world) bool {
 // A mux that goes on wrongly when a server has died does not pass.
 func TestDeathsFindFaults(t *testing.T) {
 	for name, fault := range map[string]func(*Mux){
-		"ids of questions are used again": func(m *Mux) { m.server.renames = false },
-		"the new server is not greeted":   func(m *Mux) { m.handshake.result = nil },
-		"it is not told who is ready":     func(m *Mux) { m.handshake.confirmed = "" },
-		"it is not told the level":        func(m *Mux) { m.clients[0].level = 0 },
+		"ids of questions are used again":   func(m *Mux) { m.server.renames = false },
+		"the new server is not initialized": func(m *Mux) { m.handshake.result = nil },
+		"it is not told who is ready":       func(m *Mux) { m.handshake.initialized = "" },
+		"it is not told the level":          func(m *Mux) { m.clients[0].level = 0 },
 		"it is not told of subscriptions": func(m *Mux) {
 			for _, c := range m.clients {
 				clear(c.uris)

@@ -36,8 +36,8 @@ func (m *Mux) rootsAsked() {
 	switch {
 	case r.Use == rootsAtStart:
 	case !r.working || r.Changed != "":
-		if r.Use = rootsAtStart; m.handshake.line != "" {
-			m.save(m.handshake.line, Published{Roots: true})
+		if r.Use = rootsAtStart; m.handshake.initialize != "" {
+			m.save(m.handshake.initialize, Published{Roots: true})
 		}
 	case r.Use == rootsUnknown:
 		r.Use = rootsAmidWork

@@ -41,8 +41,8 @@ type stage uint8
 const (
 	// served: it knows all that it must, or is the first.
 	served stage = iota
-	// greeting: it has initialize.
-	greeting
+	// initializing: it has initialize.
+	initializing
 	// repeating: it was told what clients want.
 	repeating
 	// awaitingRoots: it is to ask for the roots, and get them. Then it is to answer a ping, to have a moment, and to answer another.
@@ -116,9 +116,9 @@ func (m *Mux) ServerStarted() []Out {
 		m.repeatAll()
 		return m.out
 	}
-	m.server.stage = greeting
+	m.server.stage = initializing
 	k := &call{own: true, method: mcp.MethodInitialize, rule: mcp.RuleOf(mcp.MethodInitialize)}
-	line := []byte(h.line)
+	line := []byte(h.initialize)
 	if m.Alone {
 		k.ours = mcp.Parse(line).ID
 	}
@@ -158,8 +158,8 @@ func (m *Mux) compareHandshake(k *call, msg mcp.Message) {
 	}
 	m.saveInitialize(result)
 	h.phase = phaseAnswered
-	if h.confirmed != "" {
-		m.finishHandshake([]byte(h.confirmed))
+	if h.initialized != "" {
+		m.finishHandshake([]byte(h.initialized))
 	}
 	s.stage = repeating
 	m.repeatAll()
@@ -232,7 +232,7 @@ func (m *Mux) noteRepeated(k *call) {
 // advance goes on with a server that takes the place of another, as far as it is.
 func (m *Mux) advance() {
 	s := &m.server
-	if s.stage == served || s.stage == greeting || s.failed != "" || len(m.askedAgain()) > 0 {
+	if s.stage == served || s.stage == initializing || s.failed != "" || len(m.askedAgain()) > 0 {
 		return
 	}
 	switch {
@@ -270,7 +270,7 @@ func (m *Mux) Failed() (why string, changed bool) { return m.server.failed, m.se
 // Lacks says what a server has not done that takes too long.
 func (m *Mux) Lacks() string {
 	switch m.server.stage {
-	case greeting:
+	case initializing:
 		return "it did not answer the handshake"
 	case awaitingRoots:
 		return "it did not ask for the client's roots as the server before it did, or has no answer"

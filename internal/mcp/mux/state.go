@@ -9,11 +9,11 @@ import (
 // State is all that a client that is alone wants of the next server, while there is none and nothing waits. It can be written as
 // JSON, and another mux goes on with it.
 type State struct {
-	// Greeting and Confirmed are the handshake as the client wrote it; Result is the answer that it knows. Modern says that
+	// Initialize and Initialized are the handshake as the client wrote it; Result is the answer that it knows. Modern says that
 	// servers need none.
-	Greeting, Confirmed string
-	Result              json.RawMessage `json:",omitempty"`
-	Modern              bool
+	Initialize, Initialized string
+	Result                  json.RawMessage `json:",omitempty"`
+	Modern                  bool
 	// Level is the log level that the client has asked for, and URIs what it is subscribed to.
 	Level int
 	URIs  []string
@@ -52,7 +52,7 @@ type RootsState struct {
 func (m *Mux) State() State {
 	h, c := &m.handshake, m.clients[0]
 	s := State{
-		Greeting: h.line, Confirmed: h.confirmed, Result: h.result, Modern: h.modern,
+		Initialize: h.initialize, Initialized: h.initialized, Result: h.result, Modern: h.modern,
 		Level: c.level, URIs: m.allSubscribed(), Lists: m.lists, Roots: m.roots.RootsState,
 		Told: m.told, Asks: m.lastAsk, OwnIDs: m.ownIDs,
 	}
@@ -68,11 +68,11 @@ func Resume(id Client, s State) *Mux {
 	m.Alone = true
 	m.Attach(id)
 	h, c := &m.handshake, m.clients[0]
-	h.line, h.confirmed, h.result, h.modern = s.Greeting, s.Confirmed, s.Result, s.Modern
+	h.initialize, h.initialized, h.result, h.modern = s.Initialize, s.Initialized, s.Result, s.Modern
 	if h.result != nil {
-		h.params, h.phase = mcp.ValueAt([]byte(h.line), "params"), phaseAnswered
+		h.params, h.phase = mcp.ValueAt([]byte(h.initialize), "params"), phaseAnswered
 	}
-	if h.confirmed != "" && h.result != nil {
+	if h.initialized != "" && h.result != nil {
 		h.phase = phaseDone
 	}
 	c.initialized, c.modern = h.result != nil, s.Modern
