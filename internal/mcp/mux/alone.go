@@ -55,8 +55,8 @@ func (m *Mux) answersItself(c *client, r request, k *call) bool {
 	return m.server.away && len(m.held) == 0 && m.answerFromCache(c, r, k)
 }
 
-// aloneTells takes a notification of the only client.
-func (m *Mux) aloneTells(c *client, r request) {
+// aloneClientTells takes a notification of the only client.
+func (m *Mux) aloneClientTells(c *client, r request) {
 	switch r.msg.Method {
 	case mcp.MethodInitialized:
 		m.initializedAlone(c, r)
@@ -65,7 +65,7 @@ func (m *Mux) aloneTells(c *client, r request) {
 		m.cancel(c, r)
 		return
 	case mcp.MethodProgress:
-		m.tellAlone(c, r.msg)
+		m.passIfServed(c, r.msg)
 		return
 	case mcp.MethodRootsChanged:
 		m.roots.working = true
@@ -76,8 +76,8 @@ func (m *Mux) aloneTells(c *client, r request) {
 	m.passToServer(c, r.msg)
 }
 
-// tellAlone passes on what has a meaning for the present server only.
-func (m *Mux) tellAlone(c *client, msg mcp.Message) {
+// passIfServed passes on what has a meaning for the present server only.
+func (m *Mux) passIfServed(c *client, msg mcp.Message) {
 	if m.Alone && m.acceptsCalls() {
 		m.toServerFrom(c, msg.Line)
 	}
@@ -104,8 +104,8 @@ func (m *Mux) answersNothing(msg mcp.Message) {
 	}
 }
 
-// noticeAlone takes a notification of the server.
-func (m *Mux) noticeAlone(msg mcp.Message) {
+// aloneServerTells takes a notification of the server.
+func (m *Mux) aloneServerTells(msg mcp.Message) {
 	c, params := m.clients[0], msg.Params
 	m.used = true
 	switch msg.Method {

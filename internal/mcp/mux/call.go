@@ -249,12 +249,12 @@ func (m *Mux) refuse(c *client, id string, code int, message string) {
 func (m *Mux) cancel(c *client, r request) {
 	k := c.calls[r.msg.IDAt(r.target)]
 	if k == nil || k.method == mcp.MethodInitialize || k.rule.Keeps && !m.Alone {
-		m.tellAlone(c, r.msg)
+		m.passIfServed(c, r.msg)
 		return
 	}
 	m.used = m.used || k.method != mcp.MethodPing
 	if k.sent && m.Alone {
-		m.tellAlone(c, r.msg)
+		m.passIfServed(c, r.msg)
 	} else if k.sent {
 		m.toServerFrom(c, mcp.Splice(r.msg.Raw, replace(r.target, k.ours)))
 	}

@@ -144,12 +144,3 @@ func (m *Mux) finishHandshake(line []byte) {
 		m.toServer(line)
 	}
 }
-
-// toAll gives a line to each client that knows the server.
-func (m *Mux) toAll(line []byte) {
-	for _, c := range m.clients {
-		if c.initialized || c.modern {
-			m.toClient(c, line)
-		}
-	}
-}

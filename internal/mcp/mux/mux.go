@@ -232,3 +232,12 @@ func (m *Mux) replyToServer(line []byte) {
 }
 
 func (m *Mux) toClient(c *client, line []byte) { m.out = append(m.out, Out{To: c.id, Line: line}) }
+
+// toAll gives a line to each client that knows the server.
+func (m *Mux) toAll(line []byte) {
+	for _, c := range m.clients {
+		if c.initialized || c.modern {
+			m.toClient(c, line)
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 func (m *Mux) clientTells(c *client, msg mcp.Message) {
 	r := parse(msg)
 	if m.Alone {
-		m.aloneTells(c, r)
+		m.aloneClientTells(c, r)
 		return
 	}
 	switch msg.Method {
@@ -54,7 +54,7 @@ func (m *Mux) serverTells(msg mcp.Message) {
 		m.server.taskStatus(task, msg.Text(params, "status"))
 	}
 	if m.Alone {
-		m.noticeAlone(msg)
+		m.aloneServerTells(msg)
 		return
 	}
 	meta := msg.Within(params, "_meta")
@@ -86,18 +86,6 @@ func (m *Mux) serverTells(msg mcp.Message) {
 func (m *Mux) toOwner(msg mcp.Message, task string) {
 	if t := m.server.tasks[task]; t != nil {
 		m.toClient(t.client, mcp.Splice(msg.Raw))
-	}
-}
-
-// subscriptionTells takes a notification about a subscription, which is an open request (2026-07-28, basic/patterns/
-// subscriptions).
-func (m *Mux) subscriptionTells(msg mcp.Message, id mcp.Span) {
-	if k := m.callOf(msg.IDAt(id)); k != nil && k.client != nil && k.method == mcp.MethodListen {
-		m.provesModern()
-		if msg.Method == mcp.MethodAcknowledged && m.acknowledged(k, msg) {
-			return
-		}
-		m.toClient(k.client, mcp.Splice(msg.Raw, replace(id, k.id)))
 	}
 }
 

@@ -2,9 +2,7 @@ package mux
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"sort"
 
 	"mcp-tether/internal/mcp"
 )
@@ -190,32 +188,6 @@ func (m *Mux) repeatAll() {
 	m.advance()
 }
 
-// openListens are the open subscriptions that another server can be sent, in their order.
-func (m *Mux) openListens() (all []*call) {
-	for _, k := range m.calls {
-		if k.agreed != nil && !k.sent {
-			all = append(all, k)
-		}
-	}
-	byNumber(all)
-	return all
-}
-
-// allSubscribed are the resources that any client is subscribed to, in the order of the requests.
-func (m *Mux) allSubscribed() (uris []string) {
-	order := map[string]int64{}
-	for _, c := range m.clients {
-		for uri, n := range c.uris {
-			if order[uri] == 0 {
-				uris = append(uris, uri)
-			}
-			order[uri] = max(order[uri], n)
-		}
-	}
-	sort.Slice(uris, func(a, b int) bool { return order[uris[a]] < order[uris[b]] })
-	return uris
-}
-
 // noteRepeated notes that a call was answered, or given up.
 func (m *Mux) noteRepeated(k *call) {
 	if !k.again {
@@ -283,36 +255,3 @@ func (m *Mux) Lacks() string {
 
 // Answered reports whether the server has answered anything.
 func (m *Mux) Answered() bool { return m.server.answered }
-
-// acknowledged takes the news that a subscription is open, and reports whether the client knows that already.
-func (m *Mux) acknowledged(k *call, msg mcp.Message) (again bool) {
-	m.provesModern()
-	m.server.answered = true
-	if k.agreed == nil {
-		k.agreed = bytes.Clone(mcp.ValueAt(msg.Raw, "params", "notifications"))
-	}
-	if again = k.again; again {
-		m.listensAgain(k)
-		m.noteRepeated(k)
-	}
-	return again
-}
-
-// listensAgain tells the client to look again at all that it has subscribed to: no server watched it meanwhile.
-func (m *Mux) listensAgain(k *call) {
-	var agreed struct {
-		ToolsListChanged, PromptsListChanged, ResourcesListChanged bool
-		ResourceSubscriptions                                      []string
-	}
-	_ = json.Unmarshal(k.agreed, &agreed)
-	for i, watched := range []bool{agreed.ToolsListChanged, agreed.PromptsListChanged, agreed.ResourcesListChanged} {
-		if watched {
-			m.toClient(k.client, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%s}}}`+"\n",
-				changedMethod(kinds()[i]), mcp.MetaSubscription, k.id))
-		}
-	}
-	for _, uri := range agreed.ResourceSubscriptions {
-		m.toClient(k.client, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%s},"uri":%s}}`+"\n",
-			mcp.MethodUpdated, mcp.MetaSubscription, k.id, mcp.Quote(uri)))
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	"mcp-tether/internal/mcp"
@@ -28,6 +29,21 @@ func (m *Mux) subscribe(c *client, r request, k *call) {
 // hasSubscriber reports whether a client is subscribed to a resource, or about to be.
 func (m *Mux) hasSubscriber(uri string) bool {
 	return slices.ContainsFunc(m.clients, func(c *client) bool { return c.uris[uri] > 0 })
+}
+
+// allSubscribed are the resources that any client is subscribed to, in the order of the requests.
+func (m *Mux) allSubscribed() (uris []string) {
+	order := map[string]int64{}
+	for _, c := range m.clients {
+		for uri, n := range c.uris {
+			if order[uri] == 0 {
+				uris = append(uris, uri)
+			}
+			order[uri] = max(order[uri], n)
+		}
+	}
+	sort.Slice(uris, func(a, b int) bool { return order[uris[a]] < order[uris[b]] })
+	return uris
 }
 
 // subscribed takes the server's answer to subscribe. The client may have subscribed anew since.
