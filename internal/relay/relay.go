@@ -34,15 +34,25 @@ type Relay struct {
 
 // flow is what the streams have shown, and so what passes.
 type flow struct {
-	mode mode
-	// raw says that the client does not speak in lines, plain that it does; neither before it has said enough.
-	raw, plain bool
+	mode   mode
+	speech speech
 	// unproven says that a new server has not answered anything yet. One may write a line to its output, and end.
 	unproven bool
 	// closed says that the end of the client's stream was reported, final that the session ends, and spoke that a server
 	// has written something.
 	closed, final, spoke bool
 }
+
+// speech says how the client speaks.
+type speech uint8
+
+const (
+	// speechUnknown: it has not said enough.
+	speechUnknown speech = iota
+	speechLines
+	// speechRaw: not in lines, so what is said passes unread.
+	speechRaw
+)
 
 // mode says what passes.
 type mode uint8
@@ -153,23 +163,32 @@ func (r *Relay) Move(ready Polled) []Event {
 	return r.events()
 }
 
-// framing is how the messages of a protocol without lines begin, as in LSP.
-const framing = "content-length:"
+// speechOf tells by its first bytes how a client speaks. In a protocol without lines, such as LSP, messages begin with their length.
+func speechOf(said []byte) speech {
+	framing, said := []byte("content-length:"), bytes.ToLower(said)
+	switch {
+	case bytes.HasPrefix(said, framing):
+		return speechRaw
+	case bytes.HasPrefix(framing, said):
+		return speechUnknown
+	}
+	return speechLines
+}
 
-// onClientRead acts on what was read of the client. Its first bytes tell whether it speaks in lines.
+// onClientRead acts on what was read of the client.
 func (r *Relay) onClientRead() {
-	if !r.plain && !r.raw {
-		said := bytes.ToLower(r.client.inbox[r.client.next:])
-		r.raw = bytes.HasPrefix(said, []byte(framing))
-		if r.plain = !r.raw && !bytes.HasPrefix([]byte(framing), said); r.raw {
+	if r.speech == speechUnknown {
+		if r.speech = speechOf(r.client.inbox[r.client.next:]); r.speech == speechRaw {
 			r.emit(Raw, "")
 		}
 	}
-	if r.raw {
-		r.deliver(r.mux.Unread(r.client.TakeRest()))
-	}
-	if !r.plain {
+	switch r.speech {
+	case speechUnknown:
 		return
+	case speechRaw:
+		r.deliver(r.mux.Unread(r.client.TakeRest()))
+		return
+	case speechLines:
 	}
 	for line := r.client.Line(); line != nil; line = r.client.Line() {
 		r.fromClient(line)
@@ -194,7 +213,7 @@ func (r *Relay) readServer() (n int) {
 		r.OnFirstWrite(r.mux.Works())
 	}
 	r.spoke = true
-	if r.raw {
+	if r.speech == speechRaw {
 		r.client.Put(r.server.TakeRest())
 		return n
 	}
@@ -331,7 +350,7 @@ func (r *Relay) MaySleep() (ok bool, why string) {
 
 // Unrestorable says why no other server could take the place of this one, if it ended now; "" if one could.
 func (r *Relay) Unrestorable() string {
-	if r.raw {
+	if r.speech == speechRaw {
 		return "the client does not speak in lines"
 	}
 	return ""
