@@ -61,6 +61,9 @@ func TestWakeWaitsForRootsThatAreAskedForAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := rooted(t)
 			s.wakes(call)
+			if why := s.relay.Lacks(); !strings.Contains(why, "roots") {
+				t.Errorf("it lacks %q", why)
+			}
 			s.write(s.serverOut, rootsAsked)
 			s.write(s.toRelay, renamed(rootsGiven, 2))
 			asks := func(now int) string {
@@ -86,16 +89,6 @@ func TestWakeWaitsForRootsThatAreAskedForAgain(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A server that has not asked for the roots yet lacks them: the relay's caller is told so.
-func TestWakeLacksRoots(t *testing.T) {
-	s := rooted(t)
-	s.wakes(call)
-	if why := s.relay.Lacks(); !strings.Contains(why, "roots") {
-		t.Error(why)
-	}
-	s.reads(s.serverIn, "")
 }
 
 // The answer that a client still owes to the last server reaches no other, in whatever state that is, and wakes none.

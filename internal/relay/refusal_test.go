@@ -71,16 +71,6 @@ func TestRefuseWhatWasPassedOn(t *testing.T) {
 	s.reads(s.fromRelay, refusal("10"))
 }
 
-func TestRefuseTooLong(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.fallAsleep()
-	if events := s.write(s.toRelay, strings.Repeat("x", maxMessage+1)); len(events) != 1 || events[0].Kind != TooLong {
-		t.Errorf("events %v", events)
-	}
-
-}
-
 // A client that writes without end, and reads nothing, gets one round of answers and no more.
 func TestRefuseIsBounded(t *testing.T) {
 	s := newStage(t, false)

@@ -106,7 +106,12 @@ func TestAloneTellsWhatIsKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := loner(t)
 			var saved Published
-			f.Save = func(_ []byte, news *Published) { saved.Add(*news) }
+			forgotten := false
+			f.Save = func(_ []byte, news *Published) {
+				if forgotten = news == nil; !forgotten {
+					saved.Add(*news)
+				}
+			}
 			f.Load = func([]byte) Published {
 				return Published{Answers: map[string]Answer{
 					"initialize": {Text: json.RawMessage(result)}, "tools/list": {Text: json.RawMessage(`{"result":{"tools":[{"name":"a"}]}}`)},
@@ -114,6 +119,9 @@ func TestAloneTellsWhatIsKnown(t *testing.T) {
 				}}
 			}
 			f.ServerGone("")
+			if f.ForgetSaved(); forgotten {
+				t.Error("forgotten is what nobody was told")
+			}
 			f.want(f.from(1, initialize+"\n"), `a {"jsonrpc":"2.0","id":0,`+result[1:])
 			f.want(f.from(1, ready+"\n")+f.from(1, `{"jsonrpc":"2.0","id":5,"method":"tools/list"}`+"\n"), "a "+listed)
 			for _, kind := range []string{"prompts", "resources"} {
@@ -130,6 +138,9 @@ func TestAloneTellsWhatIsKnown(t *testing.T) {
 			}
 			if _, never := saved.Answers["tools/list"]; never != c.changed || saved.Answers["initialize"].Text == nil {
 				t.Errorf("later sessions get %+v", saved)
+			}
+			if f.ForgetSaved(); !forgotten {
+				t.Error("later sessions are told what no server is")
 			}
 		})
 	}

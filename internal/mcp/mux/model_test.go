@@ -395,7 +395,7 @@ func (w *world) request(c *simClient, method, params string, call simCall) strin
 	if w.r.IntN(2) == 0 {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","params":{"m":"%s"%s%s},"method":"%s","id":%s}`, call.mark, params, token, name, id)
 	}
-	return fmt.Sprintf(`{"jsonrpc": "2.0", "id" :%s ,"method":"%s","params":{"m":"%s"%s%s}}`, id, name, call.mark, token, params)
+	return fmt.Sprintf(` {"jsonrpc": "2.0", "id" :%s ,"method":"%s","params":{"m":"%s"%s%s}}`, id, name, call.mark, token, params)
 }
 
 func (w *world) clientActs(c *simClient) {
@@ -793,7 +793,7 @@ func (w *world) answer(i int) {
 		s.tasks[id], s.running[id] = r.client, true
 		result = fmt.Sprintf(`{"m":"%s","task":{"taskId":"%s","status":"working"}}`, r.mark, id)
 	}
-	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.n, result))
+	w.tell(fmt.Sprintf("\t"+`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.n, result)) // White space before a value means nothing.
 }
 
 // refusable: no client has a handshake, and none has been asked for its roots.

@@ -316,20 +316,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// White space before a value means nothing (RFC 8259, section 2).
-func TestWhiteSpaceBeforeAMessage(t *testing.T) {
-	f := newFixture(t)
-	f.Attach(1)
-	f.want(f.from(1, " "+initialize), "s "+strings.Replace(initialize, `"id":0`, `"id":1`, 1))
-	_, result, _ := strings.Cut(initializeResult, `"id":1,`)
-	f.want(f.server("\t"+initializeResult), `a {"jsonrpc":"2.0","id":0,`+result+"\ns "+ready)
-	f.want(f.from(1, " "+ready), "")
-	f.want(f.from(1, ` {"id":5,"method":"x","params":{"_meta":{"progressToken":"p"}}}`),
-		`s {"id":2,"method":"x","params":{"_meta":{"progressToken":2}}}`)
-	f.want(f.server("\r "+`{"method":"notifications/progress","params":{"progressToken":2}}`),
-		`a {"method":"notifications/progress","params":{"progressToken":"p"}}`)
-}
-
 // A task of the extension tells of its end by way of a subscription, and its client need not ask for it (SEP-2663).
 func TestTaskThatEndsInASubscription(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
