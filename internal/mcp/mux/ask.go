@@ -86,7 +86,7 @@ func (m *Mux) askOf(id string) *ask {
 	return m.asks[strings.Trim(id, `"`)]
 }
 
-// clientFor returns the client that a request of the server is for; nil, and why, if that is not certain.
+// clientFor is the client that a request of the server is for; nil, and why, if that is not certain.
 func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 	if related := msg.Within(msg.Params, "_meta", mcp.MetaTask, "taskId"); related.To > 0 {
 		if t := m.server.tasks[msg.Text(related)]; t != nil {
