@@ -3,6 +3,8 @@ package mux
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -210,5 +212,27 @@ func TestAloneLacks(t *testing.T) {
 	f.server(strings.Replace(initializeResult, `"id":1`, `"id":0`, 1) + "\n")
 	if why := f.Lacks(); why != "it did not answer resources/subscribe" {
 		t.Error(why)
+	}
+}
+
+// News takes the place of what was known, and what must not be answered stays so.
+func TestPublishedAdd(t *testing.T) {
+	text := func(s string) Answer { return Answer{Text: json.RawMessage(`{"result":"` + s + `"}`)} }
+	for name, c := range map[string]struct {
+		news    Published
+		left    string
+		changed bool
+	}{
+		"the same initialize":    {Published{Answers: map[string]Answer{"initialize": text("a")}}, "[initialize prompts/list tools/list tools/list {}]", true},
+		"another initialize":     {Published{Answers: map[string]Answer{"initialize": text("b")}}, "[initialize prompts/list]", true},
+		"a list that changes":    {Published{Changed: []string{"tools"}}, "[initialize prompts/list]", true},
+		"one that is not known":  {Published{Changed: []string{"resources", "prompts"}}, "[initialize prompts/list tools/list tools/list {}]", false},
+		"one not to be answered": {Published{Answers: map[string]Answer{"prompts/list": text("p")}}, "[initialize prompts/list tools/list tools/list {}]", true},
+	} {
+		known := Published{Answers: map[string]Answer{"initialize": text("a"), "tools/list": text("t"), "tools/list {}": text("u"), "prompts/list": {}}}
+		changed := known.Add(c.news)
+		if left := fmt.Sprint(slices.Sorted(maps.Keys(known.Answers))); left != c.left || changed != c.changed || known.Answers["prompts/list"].Text != nil {
+			t.Errorf("%s: left is %s, changed %t", name, left, changed)
+		}
 	}
 }
