@@ -335,18 +335,6 @@ func TestTaskThatEndsInASubscription(t *testing.T) {
 	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client has left"}}`)
 }
 
-// The answer to what a client leaves open is still that to a client: the mux itself has been refused nothing.
-func TestRefusalOfOneThatHasLeft(t *testing.T) {
-	f := newFixture(t)
-	f.Attach(1)
-	f.Attach(2)
-	f.from(1, toolCall)
-	f.from(1, initialize)
-	f.from(2, initialize)
-	f.Detach(1)
-	f.want(f.server(`{"id":2,"error":{"code":-32602,"message":"no"}}`), "s "+strings.Replace(initialize, `"id":0`, `"id":3`, 1))
-}
-
 // The one that leaves has no handshake, and the server does not take requests during another one's.
 func TestSubscriberLeavesDuringAHandshake(t *testing.T) {
 	const refusal = `{"id":2,"error":{"code":-32602,"message":"no"}}`
