@@ -47,8 +47,8 @@ type cache struct {
 	asked bool
 }
 
-// load gives what is known of the server that answers a greeting, which is the client's initialize, or nil without a handshake.
-func (k *cache) load(greeting []byte) (nothing mux.Published) {
+// load gives what is known of the server that answers an initialize, which is empty without a handshake.
+func (k *cache) load(initialize []byte) (nothing mux.Published) {
 	id, found := identity(k.command)
 	if !k.asked {
 		k.first, k.asked = id, true
@@ -57,7 +57,7 @@ func (k *cache) load(greeting []byte) (nothing mux.Published) {
 		k.log.Debug().Msg("the server is started: it is not known what its command starts")
 		return nothing
 	}
-	dir, name, err := openEntry(id, greeting)
+	dir, name, err := openEntry(id, initialize)
 	if err != nil {
 		k.log.Warn().Err(err).Msg("without a cache the server is started: --lazy has no effect")
 		return nothing
@@ -78,13 +78,14 @@ func (k *cache) load(greeting []byte) (nothing mux.Published) {
 	return e.Published
 }
 
-// save adds what the server has published. It is left out if the server's files have changed since it was started.
-func (k *cache) save(greeting []byte, news mux.Published) {
+// save adds what the server has published, and removes the entry if news is nil. It is left out if the server's files have changed
+// since it was started.
+func (k *cache) save(initialize []byte, news *mux.Published) {
 	id, found := identity(k.command)
 	if !found || k.first != "" && id != k.first {
 		return
 	}
-	dir, name, err := openEntry(id, greeting)
+	dir, name, err := openEntry(id, initialize)
 	if err == nil {
 		defer dir.Close()
 		if err = k.replace(dir, name, news); err == nil {
@@ -94,8 +95,8 @@ func (k *cache) save(greeting []byte, news mux.Published) {
 	k.log.Warn().Err(err).Msg("what the server publishes is not kept")
 }
 
-func (k *cache) replace(dir *session.Directory, name string, news mux.Published) error {
-	if news.Wrong {
+func (k *cache) replace(dir *session.Directory, name string, news *mux.Published) error {
+	if news == nil {
 		return dir.RemoveCached(name)
 	}
 	var e cacheEntry
@@ -106,7 +107,10 @@ func (k *cache) replace(dir *session.Directory, name string, news mux.Published)
 		}
 	}
 	e.Version, e.Args = entryVersion, session.Redact(k.command)
-	if e.Add(news); len(e.Answers) == 0 {
+	switch changed := e.Add(*news); {
+	case !changed:
+		return nil
+	case len(e.Answers) == 0:
 		return dir.RemoveCached(name)
 	}
 	text, err := json.Marshal(e)
@@ -117,7 +121,7 @@ func (k *cache) replace(dir *session.Directory, name string, news mux.Published)
 }
 
 // openEntry is the directory of the cache, and the name of an entry in it. That tells nothing to who has not the user's secret.
-func openEntry(id string, greeting []byte) (*session.Directory, string, error) {
+func openEntry(id string, initialize []byte) (*session.Directory, string, error) {
 	dir, err := session.OpenCache(os.Getuid(), os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME"))
 	if err != nil {
 		return nil, "", err
@@ -127,6 +131,6 @@ func openEntry(id string, greeting []byte) (*session.Directory, string, error) {
 		dir.Close()
 		return nil, "", err
 	}
-	sum := session.KeyedHash(secret, fmt.Appendf(nil, "%d %d %s%s", entryVersion, len(id), id, mcp.ValueAt(greeting, "params")))
+	sum := session.KeyedHash(secret, fmt.Appendf(nil, "%d %d %s%s", entryVersion, len(id), id, mcp.ValueAt(initialize, "params")))
 	return dir, hex.EncodeToString(sum[:]), nil
 }

@@ -158,7 +158,7 @@ func newScene(t *testing.T, path []string, lazy bool) *scene {
 	if lazy {
 		s.phase = asleep
 		known := mux.Published{Answers: map[string]mux.Answer{"initialize": {Text: json.RawMessage(`{"result":` + reply + `}`)}}, Roots: true}
-		s.relay.Cache(func([]byte) mux.Published { return known }, func([]byte, mux.Published) {})
+		s.relay.Cache(func([]byte) mux.Published { return known }, func([]byte, *mux.Published) {})
 		s.relay.Disconnect("")
 		s.say(s.toRelay, greeting)
 		s.say(s.toRelay, greeted)

@@ -69,7 +69,7 @@ func (f *front) onHost() {
 	if verdict.Next == share.Here {
 		f.closeRecord()
 		f.back.hasPlace = true
-		f.greet()
+		f.restore()
 		return
 	}
 	f.back.attached = false

@@ -46,7 +46,7 @@ func (f *front) wake() {
 	f.startNext()
 }
 
-// startNext starts the backend of a wake. Its server is greeted once it is there.
+// startNext starts the backend of a wake. Its server is told what the last one knew once it is there.
 func (f *front) startNext() {
 	ready, err := f.startBackend()
 	switch {
@@ -54,12 +54,12 @@ func (f *front) startNext() {
 		f.pauses.why = err.Error()
 		f.step(onUnstarted)
 	case ready:
-		f.greet()
+		f.restore()
 	}
 }
 
-// greet has a new server told what the last one knew.
-func (f *front) greet() {
+// restore has a new server told what the last one knew.
+func (f *front) restore() {
 	f.clock.wakeBy = time.Now().Add(f.o.WakeTimeout)
 	f.onRelay(f.relay.Restore())
 }
@@ -110,7 +110,7 @@ func (f *front) refuseWaiting() {
 	f.forget(p.refusal)
 	f.clock.retryAt = f.patience().backOff(&p.between, time.Now())
 	f.log.Error().Str("why", p.why).Dur("next_try_in", p.between).Msg("server could not be woken")
-	f.relay.RetractPublished()
+	f.relay.ForgetSaved()
 	f.refuse(p.between)
 	f.listenToClient()
 }

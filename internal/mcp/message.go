@@ -63,6 +63,20 @@ func Parse(line []byte) Message {
 	return m
 }
 
+// Within finds a value at a path of names in a value of the message.
+func (m *Message) Within(value Span, path ...string) Span { return within(m.Raw, value, path...) }
+
+// Text is the string at a path of names in a value of the message, "" if there is none.
+func (m *Message) Text(value Span, path ...string) string {
+	return TextOf(m.Raw, m.Within(value, path...))
+}
+
+// IDAt is a value of the message as an id or a token, in one spelling; "" if it cannot be one.
+func (m *Message) IDAt(value Span) string {
+	id, _ := NormalID(value.Of(m.Raw))
+	return id
+}
+
 // readObject finds the members of a message. It goes through each byte once.
 func (m *Message) readObject() {
 	o := membersOf(m.Raw, Span{0, len(m.Raw)})

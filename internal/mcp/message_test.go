@@ -17,6 +17,10 @@ func TestParse(t *testing.T) {
 		"ready":                             "opaque",
 		"[INFO] listening":                  "opaque",
 		"[]":                                "opaque",
+		"42":                                "opaque",
+		`"text"`:                            "opaque",
+		"\x1b[32mready\x1b[0m":              "opaque",
+		`{"method":"x",'odd':1}`:            "unclear", // a lenient parser may take it
 		"{debug} ready":                     "opaque",
 		"{":                                 "opaque",
 		"{}":                                "opaque",

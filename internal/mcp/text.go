@@ -148,19 +148,19 @@ func decoded(raw []byte) string {
 
 // At finds the value at a path of names; of several with one name the last, as in JavaScript, Python and Go. The span is empty
 // if there is none. The case of names counts.
-func At(text []byte, path ...string) Span { return Within(text, Span{0, len(text)}, path...) }
+func At(text []byte, path ...string) Span { return within(text, Span{0, len(text)}, path...) }
 
-// ValueAt gives the value at a path of keys, or nil if there is none. The case of keys counts, unlike in structs.
-func ValueAt(raw []byte, path ...string) json.RawMessage {
-	value := At(raw, path...)
+// ValueAt gives the value at a path of names, or nil if there is none.
+func ValueAt(text []byte, path ...string) json.RawMessage {
+	value := At(text, path...)
 	if value.To == 0 {
 		return nil
 	}
-	return value.Of(raw)
+	return value.Of(text)
 }
 
-// Within finds the value at a path of names in an object; of several with one name the last.
-func Within(text []byte, object Span, path ...string) Span {
+// within finds the value at a path of names in an object; of several with one name the last.
+func within(text []byte, object Span, path ...string) Span {
 	for _, name := range path {
 		var found Span
 		for o := membersOf(text, object); o.next(); {
@@ -190,15 +190,6 @@ func TextOf(text []byte, value Span) string {
 		return ""
 	}
 	return decoded(value.Of(text))
-}
-
-// IDOf is an id or a token in one spelling, "" if the value cannot be one.
-func IDOf(text []byte, value Span) string {
-	if value.To == 0 {
-		return ""
-	}
-	id, _ := NormalID(value.Of(text))
-	return id
 }
 
 // Edit puts another text in a place.

@@ -32,7 +32,7 @@ func TestGateStaysWhenTheSessionEnds(t *testing.T) {
 		s.connect()
 		s.relay.Restore()
 		s.relay.Finish()
-		s.tells(s.write(s.serverOut, welcome+serverAsks+serverSays), Event{Kind: Answered})
+		s.tells(s.write(s.serverOut, initializeResult+serverAsks+serverSays), Event{Kind: Answered})
 		s.reads(s.fromRelay, serverSays)
 	})
 	t.Run("waiting for a ping", func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestGateStaysWhenTheSessionEnds(t *testing.T) {
 		s.relay.Restore()
 		s.relay.EndServer()
 		s.relay.Finish()
-		s.tells(s.write(s.serverOut, welcome+serverSays), Event{Kind: Answered})
+		s.tells(s.write(s.serverOut, initializeResult+serverSays), Event{Kind: Answered})
 		s.reads(s.fromRelay, serverSays)
 	})
 }

@@ -25,16 +25,6 @@ func subscribed(t *testing.T) *stage {
 	return s
 }
 
-// isNotSubscribed wakes a server, which must get the client's message and no subscription.
-func (s *stage) isNotSubscribed() {
-	s.t.Helper()
-	s.tells(s.write(s.toRelay, modernList), Event{Kind: ClientWrote})
-	s.connect()
-	s.tells(s.relay.Restore(), Event{Kind: Unasked})
-	s.settle()
-	s.reads(s.serverIn, modernList)
-}
-
 // A subscription outlives a sleep: the next server gets it before anything else, and the client is told to look again.
 func TestWakeWithSubscription(t *testing.T) {
 	s := subscribed(t)
@@ -64,26 +54,4 @@ func TestSubscriptionIsRefused(t *testing.T) {
 		s.reads(s.fromRelay, refusal)
 		s.reads(s.serverIn, listen+modernList)
 	}
-}
-
-// The same if the cancellation waits behind a call for a server that cannot be woken.
-func TestSubscriptionEndsInAFailedWake(t *testing.T) {
-	s := subscribed(t)
-	s.fallAsleep()
-	s.tells(s.write(s.toRelay, request("7")+unsubscribe), Event{Kind: ClientWrote})
-	s.tells(s.relay.Refuse("no server"))
-	s.isNotSubscribed()
-	s.reads(s.fromRelay, refusal("7"))
-}
-
-// The same if half of the cancellation was said when a server ended.
-func TestSubscriptionEndsInACrash(t *testing.T) {
-	s := subscribed(t)
-	s.tells(s.write(s.toRelay, unsubscribe[:20]))
-	s.endServer()
-	s.settle()
-	s.relay.Disconnect("no server")
-	s.tells(s.settle())
-	s.tells(s.write(s.toRelay, unsubscribe[20:]))
-	s.isNotSubscribed()
 }

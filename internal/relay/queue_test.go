@@ -49,7 +49,7 @@ func (s *stage) wakes(message string) {
 	s.tells(s.write(s.toRelay, message), Event{Kind: ClientWrote})
 	s.connect()
 	s.tells(s.relay.Restore())
-	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered})
+	s.tells(s.write(s.serverOut, initializeResult), Event{Kind: Answered})
 	s.reads(s.serverIn, initialize+initialized)
 }
 
@@ -61,6 +61,9 @@ func TestWakeWaitsForRootsThatAreAskedForAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := rooted(t)
 			s.wakes(call)
+			if why := s.relay.Lacks(); !strings.Contains(why, "roots") {
+				t.Errorf("it lacks %q", why)
+			}
 			s.write(s.serverOut, rootsAsked)
 			s.write(s.toRelay, renamed(rootsGiven, 2))
 			asks := func(now int) string {
@@ -86,16 +89,6 @@ func TestWakeWaitsForRootsThatAreAskedForAgain(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A server that has not asked for the roots yet lacks them: the relay's caller is told so.
-func TestWakeLacksRoots(t *testing.T) {
-	s := rooted(t)
-	s.wakes(call)
-	if why := s.relay.Lacks(); !strings.Contains(why, "roots") {
-		t.Error(why)
-	}
-	s.reads(s.serverIn, "")
 }
 
 // The answer that a client still owes to the last server reaches no other, in whatever state that is, and wakes none.
@@ -126,7 +119,7 @@ func TestLateAnswersReachNobody(t *testing.T) {
 			s.connect()
 			s.relay.Restore()
 			answer(1)
-			s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered}, Event{Kind: Restored})
+			s.tells(s.write(s.serverOut, initializeResult), Event{Kind: Answered}, Event{Kind: Restored})
 			answer(2)
 			s.write(s.serverOut, consent[:9])
 			s.write(s.serverOut, consent[9:])
@@ -158,7 +151,7 @@ func TestSleepIsNotDisturbed(t *testing.T) {
 		s.reads(s.fromRelay, pong)
 		s.connect()
 		s.relay.Restore()
-		s.write(s.serverOut, welcome)
+		s.write(s.serverOut, initializeResult)
 		s.reads(s.serverIn, initialize+initialized+call)
 	})
 }
@@ -176,7 +169,7 @@ func TestCancelledCallsLeaveTheQueue(t *testing.T) {
 	s.connect()
 	s.tells(s.relay.Restore())
 	s.tells(s.write(s.toRelay, cancelled+list))
-	s.write(s.serverOut, welcome)
+	s.write(s.serverOut, initializeResult)
 	s.reads(s.serverIn, initialize+initialized+list)
 }
 
@@ -238,7 +231,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	s.connect()
 	s.relay.Restore()
-	s.write(s.serverOut, welcome)
+	s.write(s.serverOut, initializeResult)
 	got := strings.TrimPrefix(s.read(s.serverIn), initialize+initialized)
 	for n := -1; n != 0; {
 		s.settle()

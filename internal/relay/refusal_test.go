@@ -71,16 +71,6 @@ func TestRefuseWhatWasPassedOn(t *testing.T) {
 	s.reads(s.fromRelay, refusal("10"))
 }
 
-func TestRefuseTooLong(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.fallAsleep()
-	if events := s.write(s.toRelay, strings.Repeat("x", maxMessage+1)); len(events) != 1 || events[0].Kind != TooLong {
-		t.Errorf("events %v", events)
-	}
-
-}
-
 // A client that writes without end, and reads nothing, gets one round of answers and no more.
 func TestRefuseIsBounded(t *testing.T) {
 	s := newStage(t, false)
@@ -161,8 +151,8 @@ func TestFlushDropsHalfALine(t *testing.T) {
 		before func(*stage)
 		output string
 	}{
-		"of a repeated answer":              {wakes, half(welcome)},
-		"a repeated answer but the newline": {wakes, strings.TrimSuffix(welcome, "\n")},
+		"of a repeated answer":              {wakes, half(initializeResult)},
+		"a repeated answer but the newline": {wakes, strings.TrimSuffix(initializeResult, "\n")},
 		"of a request":                      {ends, half(serverAsks)},
 		"a request but the newline":         {ends, strings.TrimSuffix(serverAsks, "\n")},
 		"of a notification":                 {ends, half(serverSays)},

@@ -26,8 +26,6 @@ type Relay struct {
 	// used is when a message that matters last passed.
 	used time.Time
 	flow
-	// save keeps what the server publishes for later sessions; nil where each server is started.
-	save func(greeting []byte, news mux.Published)
 	// large is when a long message last passed; zero if there is nothing to give back from that.
 	large time.Time
 	// happened are the events since the last call.
@@ -36,15 +34,25 @@ type Relay struct {
 
 // flow is what the streams have shown, and so what passes.
 type flow struct {
-	mode mode
-	// raw says that the client does not speak in lines, plain that it does; neither before it has said enough.
-	raw, plain bool
+	mode   mode
+	speech speech
 	// unproven says that a new server has not answered anything yet. One may write a line to its output, and end.
 	unproven bool
 	// closed says that the end of the client's stream was reported, final that the session ends, and spoke that a server
 	// has written something.
 	closed, final, spoke bool
 }
+
+// speech says how the client speaks.
+type speech uint8
+
+const (
+	// speechUnknown: it has not said enough.
+	speechUnknown speech = iota
+	speechLines
+	// speechRaw: not in lines, so what is said passes unread.
+	speechRaw
+)
 
 // mode says what passes.
 type mode uint8
@@ -74,9 +82,9 @@ func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
 	return r
 }
 
-// Cache has messages that need no server answered from what load knows. What servers publish goes to save.
-func (r *Relay) Cache(load func(greeting []byte) mux.Published, save func(greeting []byte, news mux.Published)) {
-	r.mux.Load, r.save = load, save
+// Cache has messages that need no server answered from what load knows. What servers publish goes to save, see mux.Mux.
+func (r *Relay) Cache(load func(initialize []byte) mux.Published, save func(initialize []byte, news *mux.Published)) {
+	r.mux.Load, r.mux.Save = load, save
 }
 
 // Connect makes pipes to a new server and gives the child its ends of them. The caller calls closeTheirs once it has
@@ -155,23 +163,32 @@ func (r *Relay) Move(ready Polled) []Event {
 	return r.events()
 }
 
-// framing is how the messages of a protocol without lines begin, as in LSP.
-const framing = "content-length:"
+// speechOf tells by its first bytes how a client speaks. In a protocol without lines, such as LSP, messages begin with their length.
+func speechOf(said []byte) speech {
+	framing, said := []byte("content-length:"), bytes.ToLower(said)
+	switch {
+	case bytes.HasPrefix(said, framing):
+		return speechRaw
+	case bytes.HasPrefix(framing, said):
+		return speechUnknown
+	}
+	return speechLines
+}
 
-// onClientRead acts on what was read of the client. Its first bytes tell whether it speaks in lines.
+// onClientRead acts on what was read of the client.
 func (r *Relay) onClientRead() {
-	if !r.plain && !r.raw {
-		said := bytes.ToLower(r.client.inbox[r.client.next:])
-		r.raw = bytes.HasPrefix(said, []byte(framing))
-		if r.plain = !r.raw && !bytes.HasPrefix([]byte(framing), said); r.raw {
+	if r.speech == speechUnknown {
+		if r.speech = speechOf(r.client.inbox[r.client.next:]); r.speech == speechRaw {
 			r.emit(Raw, "")
 		}
 	}
-	if r.raw {
-		r.deliver(r.mux.Unread(r.client.TakeRest()))
-	}
-	if !r.plain {
+	switch r.speech {
+	case speechUnknown:
 		return
+	case speechRaw:
+		r.deliver(r.mux.Unread(r.client.TakeRest()))
+		return
+	case speechLines:
 	}
 	for line := r.client.Line(); line != nil; line = r.client.Line() {
 		r.fromClient(line)
@@ -184,7 +201,6 @@ func (r *Relay) fromClient(line []byte) {
 		return
 	}
 	r.deliver(r.mux.FromClient(only, line))
-	r.publish()
 }
 
 // readServer reads from the server once, and passes on whole lines. The end of a line that has begun may never come, and some
@@ -197,7 +213,7 @@ func (r *Relay) readServer() (n int) {
 		r.OnFirstWrite(r.mux.Works())
 	}
 	r.spoke = true
-	if r.raw {
+	if r.speech == speechRaw {
 		r.client.Put(r.server.TakeRest())
 		return n
 	}
@@ -217,7 +233,6 @@ func (r *Relay) fromServer(line []byte) {
 		return
 	}
 	r.deliver(r.mux.FromServer(line))
-	r.publish()
 	if r.unproven && r.mux.Answered() {
 		r.unproven = false
 		r.emit(Answered, "")
@@ -264,16 +279,6 @@ func (r *Relay) deliver(outs []mux.Out) {
 	}
 	if r.mux.TakeUsed() {
 		r.used = time.Now()
-	}
-}
-
-// publish leaves what the server has published to later sessions.
-func (r *Relay) publish() {
-	if r.save == nil {
-		return
-	}
-	if greeting, news := r.mux.TakePublished(); news != nil {
-		r.save(greeting, *news)
 	}
 }
 
@@ -345,7 +350,7 @@ func (r *Relay) MaySleep() (ok bool, why string) {
 
 // Unrestorable says why no other server could take the place of this one, if it ended now; "" if one could.
 func (r *Relay) Unrestorable() string {
-	if r.raw {
+	if r.speech == speechRaw {
 		return "the client does not speak in lines"
 	}
 	return ""

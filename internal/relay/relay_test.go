@@ -86,14 +86,14 @@ func TestWakeWithHandshake(t *testing.T) {
 		s.tells(s.relay.Restore())
 		s.tells(s.settle())
 		s.reads(s.serverIn, initialize)
-		half := len(welcome) / 2
-		s.tells(s.write(s.serverOut, serverSays+welcome[:half])) // What it says unasked proves nothing.
+		half := len(initializeResult) / 2
+		s.tells(s.write(s.serverOut, serverSays+initializeResult[:half])) // What it says unasked proves nothing.
 		s.reads(s.fromRelay, serverSays)
 		s.reads(s.serverIn, "")
 		if !s.relay.ClientWaits() {
 			t.Fatal("the client's message does not wait")
 		}
-		s.tells(s.write(s.serverOut, welcome[half:]), Event{Kind: Answered}, Event{Kind: Restored})
+		s.tells(s.write(s.serverOut, initializeResult[half:]), Event{Kind: Answered}, Event{Kind: Restored})
 		s.reads(s.serverIn, initialized+list)
 		s.tells(s.write(s.serverOut, listed))
 		s.reads(s.fromRelay, listed)

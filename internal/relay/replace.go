@@ -63,7 +63,7 @@ func (r *Relay) lookAtRestore() {
 		r.emit(RestoreFailed, why)
 	case r.mux.Restored():
 		r.mode = modePassing
-		r.unproven = r.unproven && !r.raw
+		r.unproven = r.unproven && r.speech != speechRaw
 		if r.unproven {
 			r.emit(Unasked, "")
 		} else {
@@ -100,11 +100,8 @@ func (r *Relay) Refuse(why string) []Event {
 	return r.events()
 }
 
-// RetractPublished says that no server could be had that is what the client was told.
-func (r *Relay) RetractPublished() {
-	r.mux.RetractPublished()
-	r.publish()
-}
+// ForgetSaved says that no server could be had that is what the client was told, if it was told anything.
+func (r *Relay) ForgetSaved() { r.mux.ForgetSaved() }
 
 // Finish says that the session is ending. What passed still passes, and a message that is too long is reported no more. A
 // server that is not ready gets nothing any more.
@@ -123,9 +120,9 @@ func (r *Relay) Finish() {
 func (r *Relay) Flush(answer string, unread bool, patience time.Duration) bool {
 	defer r.flushStderr()
 	r.final = true
-	if answer == "" && r.mode == modePassing || r.raw { // What the server has begun is the last that there is.
+	if answer == "" && r.mode == modePassing || r.speech == speechRaw { // What the server has begun is the last that there is.
 		r.server.Drain(r.readServer)
-		if rest := r.server.TakeRest(); r.stderr.guards && !r.raw && len(rest) > 0 && mcp.IsStray(rest) {
+		if rest := r.server.TakeRest(); r.stderr.guards && r.speech != speechRaw && len(rest) > 0 && mcp.IsStray(rest) {
 			r.stderr.stray(rest)
 		} else {
 			r.client.Put(rest)

@@ -31,7 +31,7 @@ func TestRestoreTellsStateAgain(t *testing.T) {
 	s.connect()
 	s.tells(s.relay.Restore())
 	s.reads(s.serverIn, initialize)
-	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered})
+	s.tells(s.write(s.serverOut, initializeResult), Event{Kind: Answered})
 	s.reads(s.serverIn, initialized+levelAgain+subscribeAgain)
 	s.tells(s.write(s.serverOut, `{"jsonrpc":"2.0","id":2147483646,"result":{}}`+"\n"))
 	s.reads(s.serverIn, "")
@@ -73,8 +73,8 @@ func TestRestoreFails(t *testing.T) {
 // A server that lacks what the client relies on is no failure after which to try again.
 func TestRestoreFindsAnotherServer(t *testing.T) {
 	for answer, why := range map[string]string{
-		strings.Replace(welcome, "2025-11-25", "2025-06-18", 1): "protocolVersion",
-		strings.Replace(welcome, "tools", "prompts", 1):         "capabilities",
+		strings.Replace(initializeResult, "2025-11-25", "2025-06-18", 1): "protocolVersion",
+		strings.Replace(initializeResult, "tools", "prompts", 1):         "capabilities",
 	} {
 		s := newStage(t, false)
 		s.shakeHands()
@@ -117,7 +117,7 @@ func TestRestoreTwice(t *testing.T) {
 	}
 	s.connect()
 	s.tells(s.relay.Restore())
-	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered}, Event{Kind: Restored})
+	s.tells(s.write(s.serverOut, initializeResult), Event{Kind: Answered}, Event{Kind: Restored})
 	s.reads(s.serverIn, initialize+initialized)
 	s.reads(s.fromRelay, "")
 	s.fallAsleep()

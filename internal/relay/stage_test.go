@@ -17,7 +17,7 @@ import (
 const (
 	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
 		`"clientInfo":{"name":"test","version":"1"}}}` + "\n"
-	welcome = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},` +
+	initializeResult = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},` +
 		`"serverInfo":{"name":"test","version":"1"}}}` + "\n"
 	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 
@@ -182,10 +182,10 @@ func (s *stage) tells(got []Event, want ...Event) {
 func (s *stage) shakeHands() {
 	s.t.Helper()
 	s.tells(s.write(s.toRelay, initialize))
-	s.tells(s.write(s.serverOut, welcome))
+	s.tells(s.write(s.serverOut, initializeResult))
 	s.tells(s.write(s.toRelay, initialized))
 	s.reads(s.serverIn, initialize+initialized)
-	s.reads(s.fromRelay, welcome)
+	s.reads(s.fromRelay, initializeResult)
 }
 
 // askModern has the client ask for something without a handshake, and the server answer.

@@ -17,7 +17,7 @@ type State struct {
 // State gives the state of the relay. It is not ok where something is under way: a server, bytes for the client or of it, the end of a
 // stream, or a client that does not speak in lines.
 func (r *Relay) State() (s State, ok bool) {
-	if r.mode != modeServerless || r.raw || r.closed || r.final || r.client.Broken || r.ClientWaits() || r.client.Waiting()+r.stderr.Waiting() > 0 {
+	if r.mode != modeServerless || r.speech == speechRaw || r.closed || r.final || r.client.Broken || r.ClientWaits() || r.client.Waiting()+r.stderr.Waiting() > 0 {
 		return s, false
 	}
 	return State{Mux: r.mux.State(), Spoke: r.spoke, Used: r.used}, true
@@ -27,6 +27,9 @@ func (r *Relay) State() (s State, ok bool) {
 func Resume(fromClient, toClient Stream, limit int64, s State) *Relay {
 	r := New(fromClient, toClient, limit, s.Used)
 	r.mux = mux.Resume(only, s.Mux)
-	r.spoke, r.plain, r.mode = s.Spoke, s.Spoke || s.Mux.Greeting != "", modeServerless
+	r.spoke, r.mode = s.Spoke, modeServerless
+	if s.Spoke || s.Mux.Initialize != "" {
+		r.speech = speechLines
+	}
 	return r
 }

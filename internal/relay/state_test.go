@@ -36,7 +36,7 @@ func TestResume(t *testing.T) {
 		s.tells(s.relay.Restore())
 		s.tells(s.settle())
 		s.reads(s.serverIn, initialize)
-		s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered}, Event{Kind: Restored})
+		s.tells(s.write(s.serverOut, initializeResult), Event{Kind: Answered}, Event{Kind: Restored})
 		s.reads(s.serverIn, initialized+list)
 		s.tells(s.write(s.serverOut, listed))
 		s.reads(s.fromRelay, listed)

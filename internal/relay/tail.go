@@ -16,14 +16,13 @@ const (
 // Tail keeps the end of what a server writes to standard error. The zero value is empty.
 type Tail struct{ kept []byte }
 
-// Add takes the next bytes of the stream, and returns them.
-func (t *Tail) Add(b []byte) []byte {
+// Add takes the next bytes of the stream.
+func (t *Tail) Add(b []byte) {
 	const most = tailLines * tailBytes
 	t.kept = append(t.kept, b[max(0, len(b)-most):]...)
 	if over := len(t.kept) - most; over > 0 {
 		t.kept = append(t.kept[:0], t.kept[over:]...)
 	}
-	return b
 }
 
 // Lines are the last 20 lines at most, the oldest first, and of each at most 500 bytes. Lines of white space and those of our own

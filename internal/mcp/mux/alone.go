@@ -14,8 +14,10 @@ import (
 // passToServer gives the server a line of which nothing is known, as soon as there is one.
 func (m *Mux) passToServer(c *client, msg mcp.Message) {
 	blank := len(msg.Raw) == 0
-	m.server.used = m.server.used || !blank
-	m.server.unread = m.server.unread || msg.Kind != mcp.Opaque && msg.Kind != mcp.Notification
+	m.used = m.used || !blank
+	if msg.Kind != mcp.Opaque && msg.Kind != mcp.Notification {
+		m.server.awake = unreadable
+	}
 	switch {
 	case m.acceptsCalls():
 		m.toServerFrom(c, msg.Line)
@@ -29,20 +31,20 @@ func (m *Mux) passToServer(c *client, msg mcp.Message) {
 // Unread passes on bytes of the client that are no line.
 func (m *Mux) Unread(text []byte) []Out {
 	m.begin()
-	m.passToServer(m.order[0], mcp.Message{Line: text, Raw: text, Kind: mcp.Unclear})
+	m.passToServer(m.clients[0], mcp.Message{Line: text, Raw: text, Kind: mcp.Unclear})
 	return m.out
 }
 
 // passToClient gives the only client a line of the server of which nothing is known.
 func (m *Mux) passToClient(msg mcp.Message) {
 	if m.Alone {
-		m.toClient(m.order[0], msg.Line)
+		m.toClient(m.clients[0], msg.Line)
 	}
 }
 
 // answersItself answers a request for which no server is needed.
 func (m *Mux) answersItself(c *client, r request, k *call) bool {
-	m.server.used = m.server.used || k.method != mcp.MethodPing
+	m.used = m.used || k.method != mcp.MethodPing
 	if m.acceptsCalls() {
 		return false
 	}
@@ -50,25 +52,21 @@ func (m *Mux) answersItself(c *client, r request, k *call) bool {
 		m.toClient(c, mcp.PingReply(k.id))
 		return true
 	}
-	return m.server.away && len(m.held) == 0 && m.tellPublished(c, r, k)
+	return m.server.away && len(m.held) == 0 && m.answerFromCache(c, r, k)
 }
 
-// aloneTells takes a notification of the only client.
-func (m *Mux) aloneTells(c *client, r request) {
+// aloneClientTells takes a notification of the only client.
+func (m *Mux) aloneClientTells(c *client, r request) {
 	switch r.msg.Method {
 	case mcp.MethodInitialized:
-		m.confirmedAlone(c, r)
+		m.initializedAlone(c, r)
 		return
 	case mcp.MethodCancelled:
 		m.cancel(c, r)
 		return
 	case mcp.MethodProgress:
-		m.tellAlone(c, r.msg)
+		m.passIfServed(c, r.msg)
 		return
-	case mcp.MethodTaskStatus:
-		if hasEnded(mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.msg.Params, "status"))) {
-			delete(m.tasks.ofClients, mcp.TextOf(r.msg.Raw, r.target))
-		}
 	case mcp.MethodRootsChanged:
 		m.roots.working = true
 		if m.acceptsCalls() {
@@ -78,21 +76,21 @@ func (m *Mux) aloneTells(c *client, r request) {
 	m.passToServer(c, r.msg)
 }
 
-// tellAlone passes on what has a meaning for the present server only.
-func (m *Mux) tellAlone(c *client, msg mcp.Message) {
+// passIfServed passes on what has a meaning for the present server only.
+func (m *Mux) passIfServed(c *client, msg mcp.Message) {
 	if m.Alone && m.acceptsCalls() {
 		m.toServerFrom(c, msg.Line)
 	}
 }
 
-// confirmedAlone takes the client's notification that it is ready. The next server is sent the same. It may wait behind the
+// initializedAlone takes the client's notification that it is ready. The next server is sent the same. It may wait behind the
 // initialize.
-func (m *Mux) confirmedAlone(c *client, r request) {
+func (m *Mux) initializedAlone(c *client, r request) {
 	h := &m.handshake
-	h.confirmed = string(mcp.Splice(r.msg.Raw))
+	h.initialized = string(mcp.Splice(r.msg.Raw))
 	if h.phase == phaseAnswered {
 		h.phase = phaseDone
-		m.server.used = true
+		m.used = true
 	}
 	if m.acceptsCalls() || h.result == nil {
 		m.passToServer(c, r.msg)
@@ -102,29 +100,29 @@ func (m *Mux) confirmedAlone(c *client, r request) {
 // answersNothing takes an answer to no question that is known. Such a thing of the first server's time may mean something to it.
 func (m *Mux) answersNothing(msg mcp.Message) {
 	if m.Alone && !m.server.renames && m.acceptsCalls() {
-		m.toServerFrom(m.order[0], msg.Line)
+		m.toServerFrom(m.clients[0], msg.Line)
 	}
 }
 
-// noticeAlone takes a notification of the server.
-func (m *Mux) noticeAlone(msg mcp.Message) {
-	c, params := m.order[0], msg.Params
-	m.server.used = true
+// aloneServerTells takes a notification of the server.
+func (m *Mux) aloneServerTells(msg mcp.Message) {
+	c, params := m.clients[0], msg.Params
+	m.used = true
 	switch msg.Method {
 	case mcp.MethodCancelled:
-		m.serverCancels(msg, mcp.Within(msg.Raw, params, "requestId"))
+		m.serverCancels(msg, msg.Within(params, "requestId"))
 		return
 	case mcp.MethodAcknowledged:
-		id := mcp.Within(msg.Raw, mcp.Within(msg.Raw, params, "_meta"), mcp.MetaSubscription)
-		if k := m.callOf(mcp.IDOf(msg.Raw, id)); k != nil && k.method == mcp.MethodListen && m.acknowledged(k, msg) {
+		id := msg.Within(params, "_meta", mcp.MetaSubscription)
+		if k := m.callOf(msg.IDAt(id)); k != nil && k.method == mcp.MethodListen && m.acknowledged(k, msg) {
 			return
 		}
 	case mcp.MethodLog: // The level that the client has asked for is under way to a new server.
-		if level := levelNumber(mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "level"))); m.server.stage != served && level > 0 && level < c.level {
+		if level := levelNumber(msg.Text(params, "level")); m.server.stage != served && level > 0 && level < c.level {
 			return
 		}
 	default:
-		m.forgetList(msg.Method)
+		m.saveChanged(listsOf(msg.Method)...)
 	}
 	m.toClient(c, msg.Line)
 }
@@ -133,10 +131,10 @@ func (m *Mux) noticeAlone(msg mcp.Message) {
 // numbers, it is one that no client counts up to.
 func (m *Mux) ownID() string {
 	for {
-		m.server.ownIDs++
-		id := fmt.Sprintf(`"mcp-tether:%d"`, m.server.ownIDs)
-		if first := mcp.Parse([]byte(m.handshake.line)).ID; first != "" && first[0] != '"' {
-			id = strconv.FormatInt(math.MaxInt32-m.server.ownIDs, 10)
+		m.ownIDs++
+		id := fmt.Sprintf(`"mcp-tether:%d"`, m.ownIDs)
+		if first := mcp.Parse([]byte(m.handshake.initialize)).ID; first != "" && first[0] != '"' {
+			id = strconv.FormatInt(math.MaxInt32-m.ownIDs, 10)
 		}
 		if m.calls[id] == nil {
 			return id

@@ -3,6 +3,8 @@ package mux
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,10 +21,10 @@ func loner(t *testing.T) *fixture {
 
 const listed = `{"jsonrpc":"2.0","id":5,"result":{"tools":[{"name":"a"}]}}`
 
-// greeted has a server that has met its client.
-func (f *fixture) greeted() {
-	f.from(1, hello+"\n")
-	f.server(strings.Replace(welcome, `"id":1`, `"id":0`, 1) + "\n")
+// initialized has a server that has met its client.
+func (f *fixture) initialized() {
+	f.from(1, initialize+"\n")
+	f.server(strings.Replace(initializeResult, `"id":1`, `"id":0`, 1) + "\n")
 	f.from(1, ready+"\n")
 }
 
@@ -31,8 +33,8 @@ func (f *fixture) next() string {
 	f.t.Helper()
 	f.ServerLeaves()
 	f.ServerGone("")
-	f.want(said(f.ServerStarted()), "s "+hello)
-	return f.server(strings.Replace(welcome, `"id":1`, `"id":0`, 1) + "\n")
+	f.want(said(f.ServerStarted()), "s "+initialize)
+	return f.server(strings.Replace(initializeResult, `"id":1`, `"id":0`, 1) + "\n")
 }
 
 // Lines pass as they are, both ways, also such as cannot be read, and the last one without its newline.
@@ -73,7 +75,7 @@ func TestAloneLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := loner(t)
-			f.greeted()
+			f.initialized()
 			f.from(1, `{"jsonrpc":"2.0","id":5,"method":"tools/list"}`+"\n")
 			f.server(c.first + "\n")
 			said := f.next()
@@ -94,7 +96,7 @@ func TestAloneLists(t *testing.T) {
 // What earlier sessions have seen is told without a server. One that has another list of which the client cannot be told is not used,
 // and that list is never told again; an error says nothing.
 func TestAloneTellsWhatIsKnown(t *testing.T) {
-	result := strings.Replace(strings.Replace(welcome, `{"jsonrpc":"2.0","id":1,`, "{", 1), `{"listChanged":true}`, "{}", 1)
+	result := strings.Replace(strings.Replace(initializeResult, `{"jsonrpc":"2.0","id":1,`, "{", 1), `{"listChanged":true}`, "{}", 1)
 	for name, c := range map[string]struct {
 		second  string
 		changed bool
@@ -105,14 +107,24 @@ func TestAloneTellsWhatIsKnown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := loner(t)
+			var saved Published
+			forgotten := false
+			f.Save = func(_ []byte, news *Published) {
+				if forgotten = news == nil; !forgotten {
+					saved.Add(*news)
+				}
+			}
 			f.Load = func([]byte) Published {
 				return Published{Answers: map[string]Answer{
 					"initialize": {Text: json.RawMessage(result)}, "tools/list": {Text: json.RawMessage(`{"result":{"tools":[{"name":"a"}]}}`)},
-					"prompts/list": {Text: json.RawMessage(`{"result":{}}`), Until: time.Now().Add(-time.Second)}, "resources/list": {Never: true},
+					"prompts/list": {Text: json.RawMessage(`{"result":{}}`), Until: time.Now().Add(-time.Second)}, "resources/list": {},
 				}}
 			}
 			f.ServerGone("")
-			f.want(f.from(1, hello+"\n"), `a {"jsonrpc":"2.0","id":0,`+result[1:])
+			if f.ForgetSaved(); forgotten {
+				t.Error("forgotten is what nobody was told")
+			}
+			f.want(f.from(1, initialize+"\n"), `a {"jsonrpc":"2.0","id":0,`+result[1:])
 			f.want(f.from(1, ready+"\n")+f.from(1, `{"jsonrpc":"2.0","id":5,"method":"tools/list"}`+"\n"), "a "+listed)
 			for _, kind := range []string{"prompts", "resources"} {
 				if f.want(f.from(1, fmt.Sprintf(`{"jsonrpc":"2.0","id":6,"method":"%s/list"}`+"\n", kind)), ""); !f.Waits() {
@@ -126,8 +138,11 @@ func TestAloneTellsWhatIsKnown(t *testing.T) {
 			if why, changed := f.Failed(); changed != c.changed || changed != strings.Contains(why, "its list of tools is not the one") {
 				t.Errorf("%q, %t", why, changed)
 			}
-			if _, news := f.TakePublished(); news == nil || news.Answers["tools/list"].Never != c.changed || news.Wrong {
-				t.Errorf("later sessions get %+v", news)
+			if _, never := saved.Answers["tools/list"]; never != c.changed || saved.Answers["initialize"].Text == nil {
+				t.Errorf("later sessions get %+v", saved)
+			}
+			if f.ForgetSaved(); !forgotten {
+				t.Error("later sessions are told what no server is")
 			}
 		})
 	}
@@ -147,9 +162,13 @@ func TestAloneBusy(t *testing.T) {
 		"a call that is cancelled": {[]string{"1" + toolCall, `1{"method":"notifications/cancelled","params":{"requestId":1}}`}, ""},
 		"a question":               {[]string{"s" + sampling}, "1 request of the server unanswered (sampling/createMessage)"},
 		"one taken back":           {[]string{"s" + sampling, `s{"method":"notifications/cancelled","params":{"requestId":1}}`}, ""},
-		"a batch":                  {[]string{`1[{"id":1,"method":"x"}]`}, "a message that could not be read"},
-		"noise":                    {[]string{"1noise", "snoise"}, ""},
-		"a task":                   {[]string{"1" + task, "s" + begun}, "1 task of the client running"},
+		"a task of its client": {
+			[]string{"s" + strings.Replace(sampling, `"params":{`, `"params":{"task":{},`, 1), `1{"id":1,"result":{"task":{"taskId":"t"}}}`},
+			"a task of the server that its client does",
+		},
+		"a batch": {[]string{`1[{"id":1,"method":"x"}]`}, "a message that could not be read"},
+		"noise":   {[]string{"1noise", "snoise"}, ""},
+		"a task":  {[]string{"1" + task, "s" + begun}, "1 task of the client running"},
 		"a result": {
 			[]string{"1" + task, "s" + begun, `s{"method":"notifications/tasks/status","params":{"taskId":"t","status":"completed"}}`},
 			"1 task of the client with a result that was not fetched",
@@ -162,7 +181,7 @@ func TestAloneBusy(t *testing.T) {
 		},
 	} {
 		f := loner(t)
-		f.greeted()
+		f.initialized()
 		for _, line := range c.says {
 			if line[0] == 's' {
 				f.server(line[1:] + "\n")
@@ -182,7 +201,7 @@ func TestAloneBusy(t *testing.T) {
 // A server that takes too long is known by what it has not answered.
 func TestAloneLacks(t *testing.T) {
 	f := loner(t)
-	f.greeted()
+	f.initialized()
 	f.from(1, subscribe("subscribe", "file:///a")+"\n")
 	f.server(`{"id":1,"result":{}}` + "\n")
 	f.ServerGone("")
@@ -190,8 +209,30 @@ func TestAloneLacks(t *testing.T) {
 	if why := f.Lacks(); why != "it did not answer the handshake" {
 		t.Error(why)
 	}
-	f.server(strings.Replace(welcome, `"id":1`, `"id":0`, 1) + "\n")
+	f.server(strings.Replace(initializeResult, `"id":1`, `"id":0`, 1) + "\n")
 	if why := f.Lacks(); why != "it did not answer resources/subscribe" {
 		t.Error(why)
+	}
+}
+
+// News takes the place of what was known, and what must not be answered stays so.
+func TestPublishedAdd(t *testing.T) {
+	text := func(s string) Answer { return Answer{Text: json.RawMessage(`{"result":"` + s + `"}`)} }
+	for name, c := range map[string]struct {
+		news    Published
+		left    string
+		changed bool
+	}{
+		"the same initialize":    {Published{Answers: map[string]Answer{"initialize": text("a")}}, "[initialize prompts/list tools/list tools/list {}]", true},
+		"another initialize":     {Published{Answers: map[string]Answer{"initialize": text("b")}}, "[initialize prompts/list]", true},
+		"a list that changes":    {Published{Changed: []string{"tools"}}, "[initialize prompts/list]", true},
+		"one that is not known":  {Published{Changed: []string{"resources", "prompts"}}, "[initialize prompts/list tools/list tools/list {}]", false},
+		"one not to be answered": {Published{Answers: map[string]Answer{"prompts/list": text("p")}}, "[initialize prompts/list tools/list tools/list {}]", true},
+	} {
+		known := Published{Answers: map[string]Answer{"initialize": text("a"), "tools/list": text("t"), "tools/list {}": text("u"), "prompts/list": {}}}
+		changed := known.Add(c.news)
+		if left := fmt.Sprint(slices.Sorted(maps.Keys(known.Answers))); left != c.left || changed != c.changed || known.Answers["prompts/list"].Text != nil {
+			t.Errorf("%s: left is %s, changed %t", name, left, changed)
+		}
 	}
 }

@@ -14,8 +14,6 @@ type ask struct {
 	ids
 	client *client
 	method string
-	// mayTask says that the client may answer with a task.
-	mayTask bool
 }
 
 // serverAsks takes a request of the server: it goes to the one client that it is certainly for.
@@ -25,12 +23,12 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 	case m.Alone && m.server.leaving: // The answer would reach the next server.
 		return
 	case msg.ID == mcp.IDNull:
-		m.server.unread = true
+		m.server.awake = unreadable
 		m.passToClient(msg)
 		return
 	case m.Alone:
-		m.server.used = m.server.used || msg.Method != mcp.MethodPing
-		m.forward(m.order[0], msg, id)
+		m.used = m.used || msg.Method != mcp.MethodPing
+		m.forward(m.clients[0], msg, id)
 		return
 	case msg.Method == mcp.MethodPing:
 		m.replyToServer(mcp.PingReply(id))
@@ -52,24 +50,23 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 	m.lastAsk++
 	a := &ask{ids: ids{n: m.lastAsk, ours: msg.ID, id: id, key: msg.ID}, client: c, method: msg.Method}
-	a.mayTask = mcp.At(msg.Raw, "params", "task").To > 0
 	var token mcp.Span
 	switch {
 	case m.Alone && m.server.renames:
 		a.ours = fmt.Sprintf(`"mcp-tether:%d"`, a.n)
 	case !m.Alone:
 		a.ours = strconv.FormatInt(a.n, 10)
-		if token = mcp.At(msg.Raw, "params", "_meta", "progressToken"); token.To > 0 {
+		if token = msg.Within(msg.Params, "_meta", "progressToken"); token.To > 0 {
 			a.token = string(token.Of(msg.Raw))
 		}
 	}
 	if msg.Method == mcp.MethodRoots {
-		m.roots.ask()
+		m.rootsAsked()
 	}
-	if old := m.asked[a.key]; old != nil { // The server uses the id twice.
+	if old := m.askWithKey(a.key); old != nil { // The server uses the id twice.
 		m.forget(old)
 	}
-	m.asks[a.ours], m.asked[a.key] = a, a
+	m.asks[a.ours] = a
 	m.toClient(c, m.reworded(a, msg, replace(msg.IDSpan, a.ours), replace(token, a.ours)))
 }
 
@@ -89,31 +86,24 @@ func (m *Mux) askOf(id string) *ask {
 	return m.asks[strings.Trim(id, `"`)]
 }
 
-// clientFor returns the client that a request of the server is for; nil, and why, if that is not certain.
+// clientFor is the client that a request of the server is for; nil, and why, if that is not certain.
 func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
-	const unknown = "the task that this request is about is of none of them"
-	if related := mcp.At(msg.Raw, "params", "_meta", mcp.MetaTask, "taskId"); related.To > 0 {
-		if t := m.tasks.known[mcp.TextOf(msg.Raw, related)]; t != nil {
+	if related := msg.Within(msg.Params, "_meta", mcp.MetaTask, "taskId"); related.To > 0 {
+		if t := m.server.tasks[msg.Text(related)]; t != nil {
 			return t.client, ""
 		}
-		return nil, unknown
-	}
-	if mcp.RuleOf(msg.Method).About == mcp.AboutTask {
-		if c := m.tasks.ofClients[mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "params", "taskId"))]; c != nil {
-			return c, ""
-		}
-		return nil, unknown
+		return nil, "the task that this request is about is of none of them"
 	}
 	// It names none, so it is for the only client that the server has ever had. An open call is no certainty: background work of
 	// another one's call asks as well.
-	if c = m.clients[m.sole]; c != nil {
+	if c = m.client(m.server.sole); c != nil {
 		return c, ""
 	}
 	return nil, "this request names no task, so it is not known which one it is for"
 }
 
 // isSole reports whether the server has known no other client, and none is there to use it.
-func (m *Mux) isSole(c *client) bool { return m.sole == c.id && len(m.order) == 1 }
+func (m *Mux) isSole(c *client) bool { return m.server.sole == c.id && len(m.clients) == 1 }
 
 // clientAnswers takes a client's answer to a request of the server.
 func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
@@ -122,21 +112,26 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 		m.answersNothing(msg)
 		return
 	}
-	m.server.used = m.server.used || a.method != mcp.MethodPing
+	m.used = m.used || a.method != mcp.MethodPing
 	m.forget(a)
-	if id := mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, msg.Result, "task", "taskId")); a.mayTask && id != "" {
-		m.tasks.ofClients[id] = c
+	if msg.Within(msg.Result, "task").To > 0 {
+		m.server.awake = "a task of the server that its client does"
 	}
 	m.toServerFrom(c, m.reworded(a, msg, replace(msg.IDSpan, a.id)))
 	m.advance()
 }
 
-func (m *Mux) forget(a *ask) {
-	delete(m.asks, a.ours)
-	if m.asked[a.key] == a {
-		delete(m.asked, a.key)
+// askWithKey is the request of the server that it means by an id, nil if there is none.
+func (m *Mux) askWithKey(key string) *ask {
+	for _, a := range m.asks {
+		if a.key == key {
+			return a
+		}
 	}
+	return nil
 }
+
+func (m *Mux) forget(a *ask) { delete(m.asks, a.ours) }
 
 // openAsks are the open requests of the server, in their order.
 func (m *Mux) openAsks() (all []*ask) {

@@ -26,14 +26,14 @@ func (m *Mux) Busy() string {
 	if len(methods) > 0 {
 		return unanswered(methods, "server")
 	}
-	if why := m.tasks.busy(); why != "" {
+	if why := m.server.tasksRun(); why != "" {
 		return why
 	}
-	if m.server.unread {
-		return "a message that could not be read"
-	}
-	return ""
+	return m.server.awake
 }
+
+// unreadable is what keeps a server awake of which nobody knows what it was told.
+const unreadable = "a message that could not be read"
 
 // unanswered says for the log what is open: "2 requests of the client unanswered (ping, tools/call)".
 func unanswered(methods []string, side string) string {
@@ -50,14 +50,14 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// busy says which tasks keep the server awake.
-func (t *tasks) busy() string {
-	running, unfetched, theirs := 0, 0, len(t.ofClients)
-	for _, known := range t.known {
+// tasksRun says which tasks keep the server awake.
+func (s *server) tasksRun() string {
+	running, unfetched := 0, 0
+	for _, t := range s.tasks {
 		switch {
-		case !known.ended:
+		case !t.ended:
 			running++
-		case !known.fetched:
+		case !t.fetched:
 			unfetched++
 		}
 	}
@@ -66,8 +66,6 @@ func (t *tasks) busy() string {
 		return count(running, "task") + " of the client running"
 	case unfetched > 0:
 		return count(unfetched, "task") + " of the client with a result that was not fetched"
-	case theirs > 0:
-		return count(theirs, "task") + " of the server running"
 	}
 	return ""
 }
@@ -85,7 +83,7 @@ func (m *Mux) Works() bool {
 // TakeUsed reports whether a message that matters has passed since the last call. A ping does not matter, nor does a message
 // without effect, such as an answer to no question.
 func (m *Mux) TakeUsed() bool {
-	used := m.server.used
-	m.server.used = false
+	used := m.used
+	m.used = false
 	return used
 }

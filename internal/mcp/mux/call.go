@@ -26,8 +26,8 @@ type call struct {
 	line, kept, agreed []byte
 	// list is the list whose first page it asks for, cacheKey its name in the cache; "" for none.
 	list, cacheKey string
-	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
-	own, sent, modern, mayTask bool
+	// own: the mux asks. sent: the server has it. again: it is asked what an earlier one was asked. modern: it names its protocol version. mayTask: the answer may be a task.
+	own, sent, again, modern, mayTask bool
 }
 
 // request is what must be known of a request or notification of a client.
@@ -79,24 +79,27 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message) {
 
 // dispatch sorts a request by what must be done about it.
 func (m *Mux) dispatch(c *client, r request, k *call) {
-	k.modern = mcp.TextOf(r.msg.Raw, r.version) != ""
+	k.modern = r.msg.Text(r.version) != ""
 	if why := m.mixes(r, k); why != "" {
 		m.refuse(c, k.id, mcp.CodeInvalid, why)
 		return
 	}
 	c.modern = c.modern || k.modern && k.method != mcp.MethodDiscover
 	if k.modern {
-		k.level = levelNumber(mcp.TextOf(r.msg.Raw, r.level))
+		k.level = levelNumber(r.msg.Text(r.level))
 	}
-	k.target = mcp.TextOf(r.msg.Raw, r.target)
+	k.target = r.msg.Text(r.target)
 	if r.token.To > 0 {
 		k.token = string(r.token.Of(r.msg.Raw))
 	}
 	k.mayTask = k.target == "" && m.mayTask(r)
+	if m.Alone && r.isFirst() {
+		k.list = k.rule.List
+	}
+	k.cacheKey = m.cacheKey(r, k)
 	if m.Alone && m.answersItself(c, r, k) {
 		return
 	}
-	m.noteRequest(r, k)
 	switch k.method {
 	case mcp.MethodInitialize:
 		m.initialize(r, k)
@@ -105,7 +108,7 @@ func (m *Mux) dispatch(c *client, r request, k *call) {
 	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		m.subscribe(c, r, k)
 	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate:
-		if t := m.tasks.known[k.target]; !m.Alone && (t == nil || t.client != c) {
+		if t := m.server.tasks[k.target]; !m.Alone && (t == nil || t.client != c) {
 			m.refuse(c, k.id, mcp.CodeParams, "task not found")
 			return
 		}
@@ -159,7 +162,7 @@ func (m *Mux) sendNow(k *call, line []byte) {
 		k.kept = bytes.Clone(line)
 	case mcp.MethodSetLevel:
 		if k.level > 0 {
-			m.logs.sent = k.level
+			m.server.level = k.level
 		}
 	}
 	out := Out{To: Server, Line: line, Ordered: k.client == nil || k.rule.Keeps}
@@ -180,7 +183,16 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case m.server.leaving && k.agreed != nil: // The next server gets the subscription again.
 		return
 	}
-	m.noteAnswer(k, msg)
+	m.used = m.used || k.method != mcp.MethodPing
+	switch {
+	case k.own && k.rule.List != "":
+		m.listRead(k.target, msg)
+	case k.list != "":
+		m.learnList(k.list, msg, false)
+	}
+	if k.cacheKey != "" && k.method != mcp.MethodInitialize {
+		m.saveAnswer(k, msg)
+	}
 	if k.modern && !msg.IsError {
 		m.provesModern()
 	}
@@ -197,7 +209,7 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case k.method == mcp.MethodTasksList && !msg.IsError:
 		m.deliver(k, msg, m.ownTasks(k, msg))
 	case k.method == mcp.MethodListen && !msg.IsError:
-		m.deliver(k, msg, replace(mcp.At(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.id))
+		m.deliver(k, msg, replace(msg.Within(msg.Result, "_meta", mcp.MetaSubscription), k.id))
 	default:
 		m.taskNews(k, msg)
 		m.deliver(k, msg, mcp.Edit{})
@@ -235,14 +247,14 @@ func (m *Mux) refuse(c *client, id string, code int, message string) {
 // cancel takes a client's notice that it no longer wants an answer: none reaches it. A request that changes what the server
 // keeps is not cancelled (subscriptions, the log level), nor is initialize, which must not be: its answer still comes.
 func (m *Mux) cancel(c *client, r request) {
-	k := c.calls[mcp.IDOf(r.msg.Raw, r.target)]
+	k := c.calls[r.msg.IDAt(r.target)]
 	if k == nil || k.method == mcp.MethodInitialize || k.rule.Keeps && !m.Alone {
-		m.tellAlone(c, r.msg)
+		m.passIfServed(c, r.msg)
 		return
 	}
-	m.server.used = m.server.used || k.method != mcp.MethodPing
+	m.used = m.used || k.method != mcp.MethodPing
 	if k.sent && m.Alone {
-		m.tellAlone(c, r.msg)
+		m.passIfServed(c, r.msg)
 	} else if k.sent {
 		m.toServerFrom(c, mcp.Splice(r.msg.Raw, replace(r.target, k.ours)))
 	}

@@ -13,7 +13,7 @@
 //
 // Up to 2025-11-25 there is one handshake for the life of the server's process; from 2026-07-28 on there is none. An
 // initialize binds a server that supports both for the life of its process (2026-07-28, basic/versioning). So one
-// server has clients of one kind only.
+// server has clients of one kind only. What needs no handshake is called modern here.
 //
 // For another server (ServerGone, ServerStarted) what was told is cleared. Open calls get errors, the handshake is repeated, and then
 // what clients want is told again. A call that waits reaches the server behind all that, once. With Alone lines pass as they are.

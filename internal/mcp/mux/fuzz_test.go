@@ -35,7 +35,7 @@ func checkLines(t *testing.T, in []byte, outs []Out) {
 // Whatever a client sends, the other one goes on, and it gets only what its own call brings.
 func FuzzFromClient(f *testing.F) {
 	for _, seed := range []string{
-		hello, ready, toolCall, sampling, `{"id":3,"result":{}}`, `{"id":4,"id":1,"method":"x","params":{"_meta":{"progressToken":4}}}`,
+		initialize, ready, toolCall, sampling, `{"id":3,"result":{}}`, `{"id":4,"id":1,"method":"x","params":{"_meta":{"progressToken":4}}}`,
 		`[{"id":1,"method":"x"},{"method":"notifications/cancelled","params":{"requestId":4}},{"id":1,"result":{"task":{"taskId":"t"}}}]`,
 		`{"method":"notifications/progress","params":{"progressToken":4}}`, level("debug"), subscribe("unsubscribe", "file:///a"),
 		`{"id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
@@ -79,7 +79,7 @@ func FuzzFromClient(f *testing.F) {
 // Whatever the server sends, the mux goes on.
 func FuzzFromServer(f *testing.F) {
 	for _, seed := range []string{
-		welcome, `{"id":3,"result":{}}`, `{"id":4,"error":{"code":1}}`, sampling, `{"id":"a","method":"roots/list"}`, logged("error"), news("file:///a"),
+		initializeResult, `{"id":3,"result":{}}`, `{"id":4,"error":{"code":1}}`, sampling, `{"id":"a","method":"roots/list"}`, logged("error"), news("file:///a"),
 		`{"method":"notifications/progress","params":{"progressToken":3}}`, `{"method":"notifications/cancelled","params":{"requestId":1}}`,
 		`{"id":3,"result":{"task":{"taskId":"t"},"tasks":[{"taskId":"t"}, 7]}}`, `[{"id":3,"result":1},{"id":4,"result":2}]`,
 		`{"method":"x","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"},"io.modelcontextprotocol/subscriptionId":3}}}`,
@@ -122,7 +122,7 @@ func (f *fixture) answerAll() {
 // unanswered counts the open requests of all clients.
 func (m *Mux) unanswered() int {
 	n := 0
-	for _, c := range m.order {
+	for _, c := range m.clients {
 		n += len(c.calls)
 	}
 	return n

@@ -26,8 +26,8 @@ type handshake struct {
 	phase phase
 	// params are those of the first initialize, nil if no client has begun. result is what the server answered.
 	params, result []byte
-	// line is that initialize as the server got it; confirmed says to the server that a client is ready.
-	line, confirmed string
+	// initialize is that request as the server got it; initialized notifies the server that a client is ready.
+	initialize, initialized string
 	// modern says that the server has answered a request that needs no handshake, while there was none.
 	modern bool
 }
@@ -81,7 +81,7 @@ func (m *Mux) initialize(r request, k *call) {
 	m.open(k)
 	switch k.client.modern = k.client.modern && m.Alone; {
 	case m.Alone && h.result == nil:
-		h.confirmed = ""
+		h.initialized = ""
 	case m.Alone:
 	case h.result != nil:
 		m.answerInitialize(k)
@@ -121,16 +121,16 @@ func (m *Mux) keepHandshake(k *call, msg mcp.Message) {
 	h := &m.handshake
 	if result := msg.Result.Of(msg.Raw); !msg.IsError && len(result) > 0 && result[0] == '{' {
 		h.result, h.params = bytes.Clone(result), bytes.Clone(mcp.ValueAt(k.kept, "params"))
-		h.line = string(bytes.TrimSuffix(k.kept, []byte("\n"))) + "\n"
+		h.initialize = string(bytes.TrimSuffix(k.kept, []byte("\n"))) + "\n"
 		if k.client != nil {
 			k.client.initialized = true
 		}
-		m.publishGreeting(result)
+		m.saveInitialize(result)
 	}
 	switch {
 	case h.result == nil:
 		h.phase, h.params = phaseIdle, nil
-	case h.confirmed != "":
+	case h.initialized != "":
 		h.phase = phaseDone
 	default:
 		h.phase = phaseAnswered
@@ -139,17 +139,8 @@ func (m *Mux) keepHandshake(k *call, msg mcp.Message) {
 
 // finishHandshake tells the server that a client is ready. One that is not there is told later.
 func (m *Mux) finishHandshake(line []byte) {
-	m.handshake.phase, m.handshake.confirmed = phaseDone, string(line)
+	m.handshake.phase, m.handshake.initialized = phaseDone, string(line)
 	if !m.server.away {
 		m.toServer(line)
-	}
-}
-
-// toAll gives a line to each client that knows the server.
-func (m *Mux) toAll(line []byte) {
-	for _, c := range m.order {
-		if c.initialized || c.modern {
-			m.toClient(c, line)
-		}
 	}
 }

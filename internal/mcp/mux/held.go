@@ -77,8 +77,8 @@ func (m *Mux) Waits() bool { return len(m.held) > 0 }
 // First is what tells most of a client that is alone: its handshake, or else the first line that waits for a server; nil if it has
 // said nothing.
 func (m *Mux) First() []byte {
-	if m.handshake.line != "" {
-		return []byte(m.handshake.line)
+	if m.handshake.initialize != "" {
+		return []byte(m.handshake.initialize)
 	}
 	if len(m.held) > 0 {
 		return m.held[0].line
@@ -88,7 +88,7 @@ func (m *Mux) First() []byte {
 
 // Held is how many bytes wait for a server.
 func (m *Mux) Held() (size int64) {
-	for _, c := range m.order {
+	for _, c := range m.clients {
 		size += c.held
 	}
 	return size

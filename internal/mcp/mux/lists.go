@@ -23,7 +23,7 @@ func changedMethod(kind string) string {
 
 // isFirst reports whether a request asks for the first page of a list.
 func (r *request) isFirst() bool {
-	return mcp.TextOf(r.msg.Raw, mcp.Within(r.msg.Raw, r.msg.Params, "cursor")) == ""
+	return r.msg.Text(r.msg.Params, "cursor") == ""
 }
 
 // mayChange reports whether the client knows that a list may change.
@@ -35,20 +35,25 @@ func (h *handshake) mayChange(kind string) bool {
 // learnList takes an answer to a client that is alone.
 func (m *Mux) learnList(kind string, msg mcp.Message, told bool) {
 	l := List{Told: told}
-	if !msg.IsError {
-		l.Sum, l.Paged = sumOf(msg)
+	if !msg.IsError && !isPaged(msg) {
+		l.Sum = sumOf(msg)
 	}
 	m.lists[kind] = l
 }
 
-func sumOf(msg mcp.Message) (sum uint64, paged bool) {
+// isPaged reports whether an answer is a page of a list, of which more follow.
+func isPaged(msg mcp.Message) bool {
+	return msg.Text(msg.Result, "nextCursor") != ""
+}
+
+func sumOf(msg mcp.Message) uint64 {
 	result := msg.Result.Of(msg.Raw)
 	if text, err := json.Marshal(json.RawMessage(result)); err == nil { // As it is kept for later sessions.
 		result = text
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(result)
-	return h.Sum64(), mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "result", "nextCursor")) != ""
+	return h.Sum64()
 }
 
 // readLists asks a new server for the lists that the client has, and tells the client to look again at those that cannot be
@@ -61,7 +66,7 @@ func (m *Mux) readLists() {
 	for _, kind := range kinds() {
 		l, known := m.lists[kind]
 		switch may := m.handshake.mayChange(kind); {
-		case !m.Alone && may, known && may && (l.Paged || l.Sum == 0):
+		case !m.Alone && may, known && may && l.Sum == 0:
 			if method := changedMethod(kind); method != told {
 				m.tellChanged(method)
 				told = method
@@ -79,27 +84,27 @@ func (m *Mux) tellChanged(method string) {
 // listRead takes the answer of a new server. An error says nothing of the list.
 func (m *Mux) listRead(kind string, msg mcp.Message) {
 	l := m.lists[kind]
-	sum, _ := sumOf(msg)
 	may := m.handshake.mayChange(kind)
 	switch {
-	case !msg.IsError && sum == l.Sum:
+	case !msg.IsError && sumOf(msg) == l.Sum:
 		l.Told = false
 		m.lists[kind] = l
 	case may:
-		m.cache.forget(kind)
+		m.saveChanged(kind)
 		m.tellChanged(changedMethod(kind))
 	case !msg.IsError:
 		m.server.failed = fmt.Sprintf("the server has changed: its list of %s is not the one that the client was given", kind)
 		m.server.changed = true
-		m.cache.never(kind)
+		m.save(m.handshake.initialize, Published{Answers: map[string]Answer{kind + "/list": {}}})
 	}
 }
 
-// forgetList notes that the server has said that a list has changed.
-func (m *Mux) forgetList(method string) {
+// listsOf are the lists that the server says have changed by a notification.
+func listsOf(method string) (changed []string) {
 	for _, kind := range kinds() {
 		if method == changedMethod(kind) {
-			m.cache.forget(kind)
+			changed = append(changed, kind)
 		}
 	}
+	return changed
 }

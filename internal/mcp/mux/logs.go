@@ -17,14 +17,6 @@ const standardLevel = 2
 
 func levelNumber(name string) int { return slices.Index(levels(), name) + 1 }
 
-// logs is what the server knows of log levels: the most verbose one that a client asked for.
-type logs struct {
-	// sent is the level that was sent to the server last; 0: none.
-	sent int
-	// works says that the server has accepted a level.
-	works bool
-}
-
 // setLevel takes a client's wish. The server is asked for the lowest level that a client has asked for.
 func (m *Mux) setLevel(c *client, r request, k *call) {
 	m.open(k)
@@ -40,15 +32,15 @@ func (m *Mux) setLevel(c *client, r request, k *call) {
 
 // levelSet takes the server's answer.
 func (m *Mux) levelSet(k *call, msg mcp.Message) {
-	if m.logs.works = !msg.IsError || m.logs.works && !k.own; msg.IsError {
-		m.logs.sent = 0
+	if msg.IsError {
+		m.server.level = 0
 	}
 	m.deliver(k, msg, mcp.Edit{})
 }
 
 // lowest is the lowest level that a client has asked for, 0 if none has. Many clients may be joined by one that asks for none.
 func (m *Mux) lowest() (low int) {
-	for _, c := range m.order {
+	for _, c := range m.clients {
 		if c.level > 0 && (low == 0 || c.level < low) {
 			low = c.level
 		}
@@ -63,8 +55,8 @@ func (m *Mux) lowest() (low int) {
 // other one.
 func (m *Mux) log(msg mcp.Message, name string) {
 	level, line := levelNumber(name), mcp.Splice(msg.Raw)
-	for _, c := range m.order {
-		if m.wants(c, level) && (m.clients[m.sole] == nil || c.id == m.sole) {
+	for _, c := range m.clients {
+		if m.wants(c, level) && (m.client(m.server.sole) == nil || c.id == m.server.sole) {
 			m.toClient(c, line)
 		}
 	}
@@ -75,7 +67,7 @@ func (m *Mux) wants(c *client, level int) bool {
 	switch {
 	case !c.initialized:
 		return c.callWants(level)
-	case level == 0 || m.logs.sent == 0:
+	case level == 0 || m.server.level == 0:
 		return true
 	case c.level == 0:
 		return level >= standardLevel

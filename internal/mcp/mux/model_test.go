@@ -235,7 +235,7 @@ func (w *world) applied(c *simClient, call simCall, msg wire) {
 		case good:
 			c.level = levelNumber(call.target)
 		case lost(msg): // Nobody knows whether it was set.
-			c.level = w.m.clients[c.id].level
+			c.level = w.m.client(c.id).level
 		}
 	case "resources/subscribe", "resources/unsubscribe":
 		c.pending[call.target]--
@@ -395,7 +395,7 @@ func (w *world) request(c *simClient, method, params string, call simCall) strin
 	if w.r.IntN(2) == 0 {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","params":{"m":"%s"%s%s},"method":"%s","id":%s}`, call.mark, params, token, name, id)
 	}
-	return fmt.Sprintf(`{"jsonrpc": "2.0", "id" :%s ,"method":"%s","params":{"m":"%s"%s%s}}`, id, name, call.mark, token, params)
+	return fmt.Sprintf(` {"jsonrpc": "2.0", "id" :%s ,"method":"%s","params":{"m":"%s"%s%s}}`, id, name, call.mark, token, params)
 }
 
 func (w *world) clientActs(c *simClient) {
@@ -403,7 +403,7 @@ func (w *world) clientActs(c *simClient) {
 		c.asked = true
 		id := w.id(c)
 		c.open[id] = simCall{method: "initialize"}
-		line := strings.Replace(hello, `"id":0`, `"id":`+id, 1)
+		line := strings.Replace(initialize, `"id":0`, `"id":`+id, 1)
 		if c.roots {
 			line = strings.Replace(line, `"capabilities":{}`, `"capabilities":{"roots":{"listChanged":true}}`, 1)
 		}
@@ -762,7 +762,7 @@ func (w *world) answer(i int) {
 	result := fmt.Sprintf(`{"m":"%s"}`, r.mark)
 	switch {
 	case r.method == "initialize":
-		w.tell(strings.Replace(welcome, `"id":1`, `"id":`+r.n, 1))
+		w.tell(strings.Replace(initializeResult, `"id":1`, `"id":`+r.n, 1))
 		return
 	case !r.own && r.method != "logging/setLevel" && r.method != "resources/unsubscribe" && !s.subscribed[r.target] && w.r.IntN(8) == 0:
 		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no"}}`, r.n))
@@ -793,7 +793,7 @@ func (w *world) answer(i int) {
 		s.tasks[id], s.running[id] = r.client, true
 		result = fmt.Sprintf(`{"m":"%s","task":{"taskId":"%s","status":"working"}}`, r.mark, id)
 	}
-	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.n, result))
+	w.tell(fmt.Sprintf("\t"+`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.n, result)) // White space before a value means nothing.
 }
 
 // refusable: no client has a handshake, and none has been asked for its roots.
@@ -862,8 +862,8 @@ func (w *world) serverAsks() {
 	}
 	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"sampling/createMessage","params":{"m":"%s"}}`, id, r.mark))
 	// Only the client that has been alone from the start is asked.
-	if c := w.clients[r.client]; c != nil && (w.m.sole == c.id) != (len(c.asks) == heard+1) {
-		w.fail("client %d was asked or not, and the server knows %d alone", c.id, w.m.sole)
+	if c := w.clients[r.client]; c != nil && (w.m.server.sole == c.id) != (len(c.asks) == heard+1) {
+		w.fail("client %d was asked or not, and the server knows %d alone", c.id, w.m.server.sole)
 	}
 }
 
@@ -1017,19 +1017,19 @@ func (w *world) compare() {
 		for id, call := range c.open {
 			w.fail("client %d never heard of %s %v", c.id, id, call)
 		}
-		for uri := range w.m.clients[c.id].uris {
+		for uri := range w.m.client(c.id).uris {
 			subscribed[uri] = true
 		}
 		if c.level > 0 {
 			asked++
 			levels = append(levels, c.level)
 		}
-		if m := w.m.clients[c.id]; m.held != 0 || len(m.calls) != 0 {
+		if m := w.m.client(c.id); m.held != 0 || len(m.calls) != 0 {
 			w.fail("client %d: %d bytes held, %d calls", c.id, m.held, len(m.calls))
 		}
 		for _, uri := range uris() {
-			if c.subscribed[uri] != (w.m.clients[c.id].uris[uri] > 0) {
-				w.fail("client %d is subscribed to %v and not to %v", c.id, c.subscribed, w.m.clients[c.id].uris)
+			if c.subscribed[uri] != (w.m.client(c.id).uris[uri] > 0) {
+				w.fail("client %d is subscribed to %v and not to %v", c.id, c.subscribed, w.m.client(c.id).uris)
 			}
 		}
 	}
@@ -1193,12 +1193,12 @@ func foundBy(play func(seed uint64) *world) bool {
 // A mux that goes on wrongly when a server has died does not pass.
 func TestDeathsFindFaults(t *testing.T) {
 	for name, fault := range map[string]func(*Mux){
-		"ids of questions are used again": func(m *Mux) { m.server.renames = false },
-		"the new server is not greeted":   func(m *Mux) { m.handshake.result = nil },
-		"it is not told who is ready":     func(m *Mux) { m.handshake.confirmed = "" },
-		"it is not told the level":        func(m *Mux) { m.logs.works = false },
+		"ids of questions are used again":   func(m *Mux) { m.server.renames = false },
+		"the new server is not initialized": func(m *Mux) { m.handshake.result = nil },
+		"it is not told who is ready":       func(m *Mux) { m.handshake.initialized = "" },
+		"it is not told the level":          func(m *Mux) { m.clients[0].level = 0 },
 		"it is not told of subscriptions": func(m *Mux) {
-			for _, c := range m.order {
+			for _, c := range m.clients {
 				clear(c.uris)
 			}
 		},

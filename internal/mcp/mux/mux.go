@@ -43,39 +43,32 @@ type Mux struct {
 	// Alone says that there is one client, and one server after another. Lines pass as they are then, with their ids. Set it
 	// before anything is said.
 	Alone bool
-	// Load gives what earlier sessions know of the server that answers such a greeting, which is the client's initialize, or nil
-	// for a client without a handshake. If it is not nil, what a server publishes is gathered for TakePublished.
-	Load func(greeting []byte) Published
+	// Load gives what earlier sessions know of the server that answers such an initialize, which is empty for a client without a
+	// handshake. Save adds to that; nil says that it was wrong. Both are nil where each server is started.
+	Load func(initialize []byte) Published
+	Save func(initialize []byte, news *Published)
 
-	clientSet
+	// clients are there, in the order in which they came.
+	clients []*client
 	openRequests
 	handshake handshake
-	logs      logs
-	tasks     tasks
 	server    server
 	roots     roots
 	lists     map[string]List
-	cache     cache
-	out       []Out
-}
-
-// clientSet are the clients.
-type clientSet struct {
-	clients map[Client]*client
-	// order lists the clients as they came.
-	order []*client
-	// sole is the only client that the server has known since it started, 0 if there was none, and several for more than one.
-	sole Client
+	// used says that a message that matters has passed.
+	used bool
+	// told says that the client was told something in the place of a server.
+	told bool
+	out  []Out
 }
 
 // openRequests are those that wait for an answer, of either side. All ids are in one spelling.
 type openRequests struct {
-	// lastID is the last id that the server was given, lastAsk the last that a client was given.
-	lastID, lastAsk int64
-	// calls are what the server is asked, by the id that it knows. asks are what clients are asked, by the id that they know, and
-	// asked the same by the id of the server.
-	calls       map[string]*call
-	asks, asked map[string]*ask
+	// lastID is the number of the last call, lastAsk of the last ask, and ownIDs of the last id of our own for a client that is alone.
+	lastID, lastAsk, ownIDs int64
+	// calls are what the server is asked, by the id that it knows. asks are what clients are asked, by the id that they know.
+	calls map[string]*call
+	asks  map[string]*ask
 	// held are the calls that wait for the server, in order.
 	held []*call
 }
@@ -93,9 +86,8 @@ type ids struct {
 // New makes a mux without clients, for a server that was sent nothing.
 func New() *Mux {
 	return &Mux{
-		clientSet:    clientSet{clients: map[Client]*client{}},
-		openRequests: openRequests{calls: map[string]*call{}, asks: map[string]*ask{}, asked: map[string]*ask{}},
-		tasks:        newTasks(), server: server{repeats: map[*call]bool{}, subscribed: map[string]bool{}}, lists: map[string]List{},
+		openRequests: openRequests{calls: map[string]*call{}, asks: map[string]*ask{}},
+		server:       newServer(), lists: map[string]List{},
 	}
 }
 
@@ -116,20 +108,27 @@ type client struct {
 
 // Attach takes a client that has said nothing yet.
 func (m *Mux) Attach(id Client) {
-	c := &client{id: id, calls: map[string]*call{}, uris: map[string]int64{}}
-	m.clients[id] = c
-	m.order = append(m.order, c)
+	m.clients = append(m.clients, &client{id: id, calls: map[string]*call{}, uris: map[string]int64{}})
+}
+
+// client is a client that is there, or nil.
+func (m *Mux) client(id Client) *client {
+	for _, c := range m.clients {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
 }
 
 // Detach forgets a client. Its calls are cancelled, and its subscriptions and log level end.
 func (m *Mux) Detach(id Client) []Out {
 	m.begin()
-	c := m.clients[id]
+	c := m.client(id)
 	if c == nil {
 		return nil
 	}
-	delete(m.clients, id)
-	m.order = slices.DeleteFunc(m.order, func(other *client) bool { return other == c })
+	m.clients = slices.DeleteFunc(m.clients, func(other *client) bool { return other == c })
 	m.abandonCalls(c)
 	m.abandonAsks(c)
 	m.abandonTasks(c)
@@ -140,7 +139,7 @@ func (m *Mux) Detach(id Client) []Out {
 // FromClient takes a line of a client, with its newline if it has one. The line may change after the call.
 func (m *Mux) FromClient(id Client, line []byte) []Out {
 	m.begin()
-	c := m.clients[id]
+	c := m.client(id)
 	if c == nil {
 		return nil
 	}
@@ -187,7 +186,7 @@ func (m *Mux) clientSays(c *client, msg mcp.Message) {
 // Open counts the requests of a client that have no answer yet and were not cancelled. It includes initialize, and what waits
 // for it. It is 0 for an unknown client.
 func (m *Mux) Open(id Client) int {
-	if c := m.clients[id]; c != nil {
+	if c := m.client(id); c != nil {
 		return len(c.calls)
 	}
 	return 0
@@ -205,11 +204,11 @@ func (m *Mux) Calls() bool {
 
 // noteKnown records that the server knows a client.
 func (m *Mux) noteKnown(c *client) {
-	switch m.sole {
+	switch m.server.sole {
 	case 0, c.id:
-		m.sole = c.id
+		m.server.sole = c.id
 	default:
-		m.sole = several
+		m.server.sole = several
 	}
 }
 
@@ -233,3 +232,12 @@ func (m *Mux) replyToServer(line []byte) {
 }
 
 func (m *Mux) toClient(c *client, line []byte) { m.out = append(m.out, Out{To: c.id, Line: line}) }
+
+// toAll gives a line to each client that knows the server.
+func (m *Mux) toAll(line []byte) {
+	for _, c := range m.clients {
+		if c.initialized || c.modern {
+			m.toClient(c, line)
+		}
+	}
+}

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	hello   = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`
-	ready   = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	welcome = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{"listChanged":true},"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}}`
+	initialize       = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`
+	ready            = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	initializeResult = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{"listChanged":true},"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}}`
 )
 
 // fixture drives a mux and remembers what it said.
@@ -25,9 +25,9 @@ func met(t *testing.T, clients ...Client) *fixture {
 	f := newFixture(t)
 	for i, c := range clients {
 		f.Attach(c)
-		f.from(c, hello)
+		f.from(c, initialize)
 		if i == 0 {
-			f.server(welcome)
+			f.server(initializeResult)
 		}
 		f.from(c, ready)
 	}

@@ -10,7 +10,7 @@ import (
 func (m *Mux) clientTells(c *client, msg mcp.Message) {
 	r := parse(msg)
 	if m.Alone {
-		m.aloneTells(c, r)
+		m.aloneClientTells(c, r)
 		return
 	}
 	switch msg.Method {
@@ -22,10 +22,6 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 	case mcp.MethodRootsChanged:
 		// The server would ask for the roots again, and must not ask another client than the one whose roots it has.
 		if m.isSole(c) {
-			m.tell(c, r)
-		}
-	case mcp.MethodTaskStatus:
-		if m.tasks.ofClients[mcp.TextOf(msg.Raw, r.target)] == c {
 			m.tell(c, r)
 		}
 	default:
@@ -45,7 +41,7 @@ func (m *Mux) tell(c *client, r request) {
 
 // clientProgress takes the progress of a request of the server.
 func (m *Mux) clientProgress(c *client, r request) {
-	if a := m.askOf(mcp.IDOf(r.msg.Raw, r.target)); a != nil && a.client == c && a.token != "" {
+	if a := m.askOf(r.msg.IDAt(r.target)); a != nil && a.client == c && a.token != "" {
 		m.toServerFrom(c, mcp.Splice(r.msg.Raw, replace(r.target, a.token)))
 	}
 }
@@ -54,31 +50,31 @@ func (m *Mux) clientProgress(c *client, r request) {
 func (m *Mux) serverTells(msg mcp.Message) {
 	params, task := msg.Params, ""
 	if msg.Method == mcp.MethodTaskStatus || msg.Method == mcp.MethodTaskExtension { // Whichever way it takes.
-		task = mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "taskId"))
-		m.tasks.status(task, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "status")))
+		task = msg.Text(params, "taskId")
+		m.server.taskStatus(task, msg.Text(params, "status"))
 	}
 	if m.Alone {
-		m.noticeAlone(msg)
+		m.aloneServerTells(msg)
 		return
 	}
-	meta := mcp.Within(msg.Raw, params, "_meta")
-	if id := mcp.Within(msg.Raw, meta, mcp.MetaSubscription); id.To > 0 {
+	meta := msg.Within(params, "_meta")
+	if id := msg.Within(meta, mcp.MetaSubscription); id.To > 0 {
 		m.subscriptionTells(msg, id)
 		return
 	}
-	if related := mcp.Within(msg.Raw, meta, mcp.MetaTask); related.To > 0 && msg.Method != mcp.MethodProgress {
-		m.toOwner(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, related, "taskId")))
+	if related := msg.Within(meta, mcp.MetaTask); related.To > 0 && msg.Method != mcp.MethodProgress {
+		m.toOwner(msg, msg.Text(related, "taskId"))
 		return
 	}
 	switch msg.Method {
 	case mcp.MethodCancelled:
-		m.serverCancels(msg, mcp.Within(msg.Raw, params, "requestId"))
+		m.serverCancels(msg, msg.Within(params, "requestId"))
 	case mcp.MethodProgress:
-		m.serverProgress(msg, mcp.Within(msg.Raw, params, "progressToken"))
+		m.serverProgress(msg, msg.Within(params, "progressToken"))
 	case mcp.MethodLog:
-		m.log(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "level")))
+		m.log(msg, msg.Text(params, "level"))
 	case mcp.MethodUpdated:
-		m.updated(msg, mcp.TextOf(msg.Raw, mcp.Within(msg.Raw, params, "uri")))
+		m.updated(msg, msg.Text(params, "uri"))
 	case mcp.MethodTaskStatus, mcp.MethodTaskExtension:
 		m.toOwner(msg, task)
 	default:
@@ -88,28 +84,16 @@ func (m *Mux) serverTells(msg mcp.Message) {
 
 // toOwner gives a notification to the client whose task it is about.
 func (m *Mux) toOwner(msg mcp.Message, task string) {
-	if t := m.tasks.known[task]; t != nil {
+	if t := m.server.tasks[task]; t != nil {
 		m.toClient(t.client, mcp.Splice(msg.Raw))
-	}
-}
-
-// subscriptionTells takes a notification about a subscription, which is an open request (2026-07-28, basic/patterns/
-// subscriptions).
-func (m *Mux) subscriptionTells(msg mcp.Message, id mcp.Span) {
-	if k := m.callOf(mcp.IDOf(msg.Raw, id)); k != nil && k.client != nil && k.method == mcp.MethodListen {
-		m.provesModern()
-		if msg.Method == mcp.MethodAcknowledged && m.acknowledged(k, msg) {
-			return
-		}
-		m.toClient(k.client, mcp.Splice(msg.Raw, replace(id, k.id)))
 	}
 }
 
 // serverCancels takes back a request of the server, or ends a subscription of a client (2026-07-28, basic/patterns/
 // cancellation).
 func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
-	key := mcp.IDOf(msg.Raw, id)
-	if a := m.asked[key]; a != nil {
+	key := msg.IDAt(id)
+	if a := m.askWithKey(key); a != nil {
 		m.forget(a)
 		m.toClient(a.client, m.reworded(a, msg, replace(id, a.ours)))
 		m.advance()
@@ -133,14 +117,14 @@ func (m *Mux) serverCancels(msg mcp.Message, id mcp.Span) {
 
 // serverProgress takes the progress of a call, or of the task that it began.
 func (m *Mux) serverProgress(msg mcp.Message, token mcp.Span) {
-	id := mcp.IDOf(msg.Raw, token)
+	id := msg.IDAt(token)
 	if k := m.callOf(id); k != nil {
 		if k.client != nil && k.token != "" {
 			m.toClient(k.client, mcp.Splice(msg.Raw, replace(token, k.token)))
 		}
 		return
 	}
-	for _, t := range m.tasks.known {
+	for _, t := range m.server.tasks {
 		if t.ours == strings.Trim(id, `"`) && !t.ended && t.token != "" {
 			m.toClient(t.client, mcp.Splice(msg.Raw, replace(token, t.token)))
 			return

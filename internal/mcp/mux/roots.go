@@ -12,26 +12,42 @@ import (
 type roots struct {
 	// asked says that this server has asked, and working that it was given work that it might judge by the roots.
 	asked, working bool
-	// Usual says that servers ask at their start. Maybe says that one has asked once it had work: it may have asked at its start, or
-	// for that. Later says that it was for that. Changed is the client's news that the roots have changed: servers ask again then.
+	// Use is when servers ask. Changed is the client's news that the roots have changed: servers ask again then.
 	RootsState
 }
 
-// ask takes a server's question.
-func (r *roots) ask() {
+// rootsUse says when servers ask for the roots.
+type rootsUse uint8
+
+const (
+	rootsUnknown rootsUse = iota
+	// rootsAtStart: they ask at their start.
+	rootsAtStart
+	// rootsAmidWork: one has asked when it had work. It may have asked at its start, or for that.
+	rootsAmidWork
+	// rootsForWork: it was for that.
+	rootsForWork
+)
+
+// rootsAsked takes a server's question.
+func (m *Mux) rootsAsked() {
+	r := &m.roots
 	r.asked = true
 	switch {
+	case r.Use == rootsAtStart:
 	case !r.working || r.Changed != "":
-		r.Usual = true
-	default:
-		r.Maybe = !r.Later
+		if r.Use = rootsAtStart; m.handshake.initialize != "" {
+			m.save(m.handshake.initialize, Published{Roots: true})
+		}
+	case r.Use == rootsUnknown:
+		r.Use = rootsAmidWork
 	}
 }
 
 // awaitsRoots reports whether a new server may ask at its start, which is after the handshake. That of many clients gets none.
 func (m *Mux) awaitsRoots() bool {
 	r := &m.roots
-	return m.Alone && m.handshake.phase == phaseDone && (r.Usual || r.Maybe || r.asked)
+	return m.Alone && m.handshake.phase == phaseDone && (r.Use == rootsAtStart || r.Use == rootsAmidWork || r.asked)
 }
 
 // hasRoots reports whether the server has asked for the roots, and has an answer to all that it has asked.
@@ -57,7 +73,7 @@ func (m *Mux) Pause() time.Duration {
 	switch s := &m.server; {
 	case s.stage == resting:
 		return restTime
-	case s.stage == awaitingRoots && !m.roots.Usual && !m.roots.asked:
+	case s.stage == awaitingRoots && m.roots.Use != rootsAtStart && !m.roots.asked:
 		return maybeWait
 	}
 	return 0
@@ -71,7 +87,7 @@ func (m *Mux) PauseOver() []Out {
 		m.server.stage = lastPing
 		m.askAgain(mcp.MethodPing, "", "{}")
 	case m.Pause() > 0:
-		m.roots.Maybe, m.roots.Later = false, true
+		m.roots.Use = rootsForWork
 		m.server.stage = served
 		m.sendHeld()
 	}

@@ -2,9 +2,7 @@ package mux
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"sort"
 
 	"mcp-tether/internal/mcp"
 )
@@ -16,18 +14,24 @@ type server struct {
 	// shown again.
 	away, leaving, renames bool
 	stage                  stage
-	// repeats are what it was asked again, and has not answered.
-	repeats map[*call]bool
+	// sole is the only client that it has known, 0 if there was none, and several for more than one.
+	sole Client
+	// level is the log level that it was sent last, 0 for none.
+	level int
 	// subscribed are the resources of which it has accepted a subscription, and not ended it.
 	subscribed map[string]bool
 	// failed says why it cannot take the place of the last one, and changed that no later one can.
 	failed  string
 	changed bool
-	// answered says that it has answered anything, used that a message that matters has passed, and unread that one passed that
-	// could not be read.
-	answered, used, unread bool
-	ownIDs                 int64
+	// tasks are what clients have begun, by their ids.
+	tasks map[string]*task
+	// answered says that it has answered anything.
+	answered bool
+	// awake says why it must not be ended, beside what is open; "" for nothing.
+	awake string
 }
+
+func newServer() server { return server{subscribed: map[string]bool{}, tasks: map[string]*task{}} }
 
 // stage is how far a server is that takes the place of another.
 type stage uint8
@@ -35,8 +39,8 @@ type stage uint8
 const (
 	// served: it knows all that it must, or is the first.
 	served stage = iota
-	// greeting: it has initialize.
-	greeting
+	// initializing: it has initialize.
+	initializing
 	// repeating: it was told what clients want.
 	repeating
 	// awaitingRoots: it is to ask for the roots, and get them. Then it is to answer a ping, to have a moment, and to answer another.
@@ -64,7 +68,7 @@ func (m *Mux) ServerGone(why string) []Out {
 	for _, k := range calls {
 		switch {
 		case k.agreed != nil:
-			k.sent = false
+			k.sent, k.again = false, false
 		case k.sent || k.own:
 			m.lose(k, why)
 		}
@@ -73,10 +77,9 @@ func (m *Mux) ServerGone(why string) []Out {
 		m.toClient(a.client, append(mcp.Cancelled(a.ours, "the server has ended"), '\n'))
 		m.forget(a)
 	}
-	s := &m.server
-	m.server = server{away: true, renames: m.lastAsk > 0, ownIDs: s.ownIDs, used: s.used, repeats: map[*call]bool{}, subscribed: map[string]bool{}}
-	m.sole = 0
-	m.tasks, m.logs.sent, m.roots = newTasks(), 0, roots{RootsState: m.roots.RootsState}
+	m.server = newServer()
+	m.server.away, m.server.renames = true, m.lastAsk > 0
+	m.roots = roots{RootsState: m.roots.RootsState}
 	return m.out
 }
 
@@ -87,12 +90,10 @@ func (m *Mux) lose(k *call, why string) {
 		h.params, h.phase = nil, phaseIdle
 	}
 	c := k.client
-	switch {
-	case c == nil:
+	if c == nil {
 		return
-	case k.method == mcp.MethodSetLevel: // It may have been set: the next server will say.
-		m.logs.works = m.logs.works || c.level > 0
-	case k.method == mcp.MethodSubscribe && c.uris[k.target] == k.n:
+	}
+	if k.method == mcp.MethodSubscribe && c.uris[k.target] == k.n {
 		delete(c.uris, k.target)
 	}
 	m.toClient(c, mcp.ErrorReply(k.id, mcp.CodeInternal, why))
@@ -102,7 +103,7 @@ func (m *Mux) lose(k *call, why string) {
 func (m *Mux) ServerStarted() []Out {
 	m.begin()
 	m.server.away, m.server.answered = false, false
-	for _, c := range m.order {
+	for _, c := range m.clients {
 		if c.initialized || c.modern {
 			m.noteKnown(c)
 		}
@@ -113,9 +114,9 @@ func (m *Mux) ServerStarted() []Out {
 		m.repeatAll()
 		return m.out
 	}
-	m.server.stage = greeting
+	m.server.stage = initializing
 	k := &call{own: true, method: mcp.MethodInitialize, rule: mcp.RuleOf(mcp.MethodInitialize)}
-	line := []byte(h.line)
+	line := []byte(h.initialize)
 	if m.Alone {
 		k.ours = mcp.Parse(line).ID
 	}
@@ -128,7 +129,7 @@ func (m *Mux) ServerStarted() []Out {
 
 // repeat asks the server what another one was asked before.
 func (m *Mux) repeat(k *call, line []byte) {
-	m.server.repeats[k] = true
+	k.again = true
 	m.sendNow(k, bytes.Clone(line))
 }
 
@@ -139,11 +140,10 @@ func (m *Mux) askAgain(method, target, params string) { m.repeat(m.own(method, t
 func (m *Mux) compareHandshake(k *call, msg mcp.Message) {
 	h, s := &m.handshake, &m.server
 	m.close(k)
-	delete(s.repeats, k)
 	result := msg.Result.Of(msg.Raw)
 	switch {
 	case msg.IsError:
-		s.failed = "the server refuses the handshake that it accepted before: " + mcp.TextOf(msg.Raw, mcp.At(msg.Raw, "error", "message"))
+		s.failed = "the server refuses the handshake that it accepted before: " + msg.Text(msg.Error, "message")
 		return
 	case len(result) == 0 || result[0] != '{':
 		s.failed = "the server's handshake reply is no object"
@@ -154,10 +154,10 @@ func (m *Mux) compareHandshake(k *call, msg mcp.Message) {
 		m.noteChanged()
 		return
 	}
-	m.publishGreeting(result)
+	m.saveInitialize(result)
 	h.phase = phaseAnswered
-	if h.confirmed != "" {
-		m.finishHandshake([]byte(h.confirmed))
+	if h.initialized != "" {
+		m.finishHandshake([]byte(h.initialized))
 	}
 	s.stage = repeating
 	m.repeatAll()
@@ -166,17 +166,15 @@ func (m *Mux) compareHandshake(k *call, msg mcp.Message) {
 // noteChanged notes that no server will take the place of the last one any more.
 func (m *Mux) noteChanged() {
 	m.server.changed = true
-	m.cache.wrong()
+	m.ForgetSaved()
 }
 
 // repeatAll tells a server what clients want: log level, subscriptions, news of roots. It is asked for the lists that clients have.
 func (m *Mux) repeatAll() {
 	m.readLists()
-	if m.logs.works {
-		if low := m.lowest(); low > 0 {
-			m.logs.sent = low
-			m.askAgain(mcp.MethodSetLevel, "", fmt.Sprintf(`{"level":%q}`, levels()[low-1]))
-		}
+	if low := m.lowest(); low > 0 {
+		m.server.level = low
+		m.askAgain(mcp.MethodSetLevel, "", fmt.Sprintf(`{"level":%q}`, levels()[low-1]))
 	}
 	for _, uri := range m.allSubscribed() {
 		m.askAgain(mcp.MethodSubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
@@ -184,44 +182,18 @@ func (m *Mux) repeatAll() {
 	for _, k := range m.openListens() {
 		m.repeat(k, k.kept)
 	}
-	if m.roots.Changed != "" && m.roots.Usual {
+	if m.roots.Changed != "" && m.roots.Use == rootsAtStart {
 		m.toServer([]byte(m.roots.Changed))
 	}
 	m.advance()
 }
 
-// openListens are the open subscriptions that another server can be sent, in their order.
-func (m *Mux) openListens() (all []*call) {
-	for _, k := range m.calls {
-		if k.agreed != nil && !k.sent {
-			all = append(all, k)
-		}
-	}
-	byNumber(all)
-	return all
-}
-
-// allSubscribed are the resources that any client is subscribed to, in the order of the requests.
-func (m *Mux) allSubscribed() (uris []string) {
-	order := map[string]int64{}
-	for _, c := range m.order {
-		for uri, n := range c.uris {
-			if order[uri] == 0 {
-				uris = append(uris, uri)
-			}
-			order[uri] = max(order[uri], n)
-		}
-	}
-	sort.Slice(uris, func(a, b int) bool { return order[uris[a]] < order[uris[b]] })
-	return uris
-}
-
 // noteRepeated notes that a call was answered, or given up.
 func (m *Mux) noteRepeated(k *call) {
-	if k == nil || !m.server.repeats[k] {
+	if !k.again {
 		return
 	}
-	delete(m.server.repeats, k)
+	k.again = false
 	if k.own && k.method == mcp.MethodSubscribe { // No server watched the resource meanwhile, so it may have changed; or it is gone.
 		line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", mcp.MethodUpdated, mcp.Quote(k.target))
 		m.toSubscribers(line, func(subscribed string) bool { return subscribed == k.target })
@@ -232,7 +204,7 @@ func (m *Mux) noteRepeated(k *call) {
 // advance goes on with a server that takes the place of another, as far as it is.
 func (m *Mux) advance() {
 	s := &m.server
-	if s.stage == served || s.stage == greeting || s.failed != "" || len(s.repeats) > 0 {
+	if s.stage == served || s.stage == initializing || s.failed != "" || len(m.askedAgain()) > 0 {
 		return
 	}
 	switch {
@@ -250,6 +222,17 @@ func (m *Mux) advance() {
 	}
 }
 
+// askedAgain are what the server was asked again, and has not answered, in order.
+func (m *Mux) askedAgain() (all []*call) {
+	for _, k := range m.calls {
+		if k.again {
+			all = append(all, k)
+		}
+	}
+	byNumber(all)
+	return all
+}
+
 // Restored reports whether the server knows all that it must.
 func (m *Mux) Restored() bool { return m.server.stage == served }
 
@@ -259,16 +242,12 @@ func (m *Mux) Failed() (why string, changed bool) { return m.server.failed, m.se
 // Lacks says what a server has not done that takes too long.
 func (m *Mux) Lacks() string {
 	switch m.server.stage {
-	case greeting:
+	case initializing:
 		return "it did not answer the handshake"
 	case awaitingRoots:
 		return "it did not ask for the client's roots as the server before it did, or has no answer"
 	}
-	var left []*call
-	for k := range m.server.repeats {
-		left = append(left, k)
-	}
-	if byNumber(left); len(left) > 0 {
+	if left := m.askedAgain(); len(left) > 0 {
 		return "it did not answer " + left[0].method
 	}
 	return "it was not ready"
@@ -276,36 +255,3 @@ func (m *Mux) Lacks() string {
 
 // Answered reports whether the server has answered anything.
 func (m *Mux) Answered() bool { return m.server.answered }
-
-// acknowledged takes the news that a subscription is open, and reports whether the client knows that already.
-func (m *Mux) acknowledged(k *call, msg mcp.Message) (again bool) {
-	m.provesModern()
-	m.server.answered = true
-	if k.agreed == nil {
-		k.agreed = bytes.Clone(mcp.ValueAt(msg.Raw, "params", "notifications"))
-	}
-	if again = m.server.repeats[k]; again {
-		m.listensAgain(k)
-		m.noteRepeated(k)
-	}
-	return again
-}
-
-// listensAgain tells the client to look again at all that it has subscribed to: no server watched it meanwhile.
-func (m *Mux) listensAgain(k *call) {
-	var agreed struct {
-		ToolsListChanged, PromptsListChanged, ResourcesListChanged bool
-		ResourceSubscriptions                                      []string
-	}
-	_ = json.Unmarshal(k.agreed, &agreed)
-	for i, watched := range []bool{agreed.ToolsListChanged, agreed.PromptsListChanged, agreed.ResourcesListChanged} {
-		if watched {
-			m.toClient(k.client, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%s}}}`+"\n",
-				changedMethod(kinds()[i]), mcp.MetaSubscription, k.id))
-		}
-	}
-	for _, uri := range agreed.ResourceSubscriptions {
-		m.toClient(k.client, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%s},"uri":%s}}`+"\n",
-			mcp.MethodUpdated, mcp.MetaSubscription, k.id, mcp.Quote(uri)))
-	}
-}

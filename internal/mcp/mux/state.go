@@ -9,15 +9,14 @@ import (
 // State is all that a client that is alone wants of the next server, while there is none and nothing waits. It can be written as
 // JSON, and another mux goes on with it.
 type State struct {
-	// Greeting and Confirmed are the handshake as the client wrote it; Result is the answer that it knows. Modern says that
+	// Initialize and Initialized are the handshake as the client wrote it; Result is the answer that it knows. Modern says that
 	// servers need none.
-	Greeting, Confirmed string
-	Result              json.RawMessage `json:",omitempty"`
-	Modern              bool
-	// Level is the log level that the client has asked for, Levels that a server has accepted one, and URIs what it is subscribed to.
-	Level  int
-	Levels bool
-	URIs   []string
+	Initialize, Initialized string
+	Result                  json.RawMessage `json:",omitempty"`
+	Modern                  bool
+	// Level is the log level that the client has asked for, and URIs what it is subscribed to.
+	Level int
+	URIs  []string
 	// Listens are its open subscriptions (2026-07-28).
 	Listens []Listen
 	// Lists are the lists that it has.
@@ -36,26 +35,26 @@ type Listen struct {
 	Agreed   json.RawMessage
 }
 
-// List is a list of the server's as the client has it: the sum of its first page, 0 if that is not known, whether there are more,
-// and whether the client has it from an earlier session, and not from a server of this one.
+// List is a list of the server's as the client has it: its sum, 0 if it came in pages or as an error, and whether the client has it
+// from an earlier session, and not from a server of this one.
 type List struct {
-	Sum         uint64
-	Paged, Told bool
+	Sum  uint64
+	Told bool
 }
 
 // RootsState is what is known of the servers' use of the client's roots, see roots.
 type RootsState struct {
-	Usual, Maybe, Later bool
-	Changed             string
+	Use     rootsUse
+	Changed string
 }
 
 // State gives the state of a mux whose client is alone, without a server and with nothing that waits.
 func (m *Mux) State() State {
-	h, c := &m.handshake, m.order[0]
+	h, c := &m.handshake, m.clients[0]
 	s := State{
-		Greeting: h.line, Confirmed: h.confirmed, Result: h.result, Modern: h.modern,
-		Level: c.level, Levels: m.logs.works, URIs: m.allSubscribed(), Lists: m.lists, Roots: m.roots.RootsState,
-		Told: m.cache.told, Asks: m.lastAsk, OwnIDs: m.server.ownIDs,
+		Initialize: h.initialize, Initialized: h.initialized, Result: h.result, Modern: h.modern,
+		Level: c.level, URIs: m.allSubscribed(), Lists: m.lists, Roots: m.roots.RootsState,
+		Told: m.told, Asks: m.lastAsk, OwnIDs: m.ownIDs,
 	}
 	for _, k := range m.openListens() {
 		s.Listens = append(s.Listens, Listen{ID: k.id, Line: string(k.kept), Agreed: k.agreed})
@@ -68,16 +67,16 @@ func Resume(id Client, s State) *Mux {
 	m := New()
 	m.Alone = true
 	m.Attach(id)
-	h, c := &m.handshake, m.order[0]
-	h.line, h.confirmed, h.result, h.modern = s.Greeting, s.Confirmed, s.Result, s.Modern
+	h, c := &m.handshake, m.clients[0]
+	h.initialize, h.initialized, h.result, h.modern = s.Initialize, s.Initialized, s.Result, s.Modern
 	if h.result != nil {
-		h.params, h.phase = mcp.ValueAt([]byte(h.line), "params"), phaseAnswered
+		h.params, h.phase = mcp.ValueAt([]byte(h.initialize), "params"), phaseAnswered
 	}
-	if h.confirmed != "" && h.result != nil {
+	if h.initialized != "" && h.result != nil {
 		h.phase = phaseDone
 	}
 	c.initialized, c.modern = h.result != nil, s.Modern
-	c.level, m.logs.works = s.Level, s.Levels
+	c.level = s.Level
 	for i, uri := range s.URIs {
 		c.uris[uri] = int64(i + 1)
 	}
@@ -91,8 +90,8 @@ func Resume(id Client, s State) *Mux {
 		k.key, _ = mcp.NormalID([]byte(l.ID))
 		m.open(k)
 	}
-	m.cache.told = s.Told
+	m.told = s.Told
 	m.roots.RootsState, m.lastAsk = s.Roots, s.Asks
-	m.server.away, m.server.renames, m.server.ownIDs = true, s.Asks > 0, s.OwnIDs
+	m.server.away, m.server.renames, m.ownIDs = true, s.Asks > 0, s.OwnIDs
 	return m
 }

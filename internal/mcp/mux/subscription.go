@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	"mcp-tether/internal/mcp"
@@ -27,12 +28,27 @@ func (m *Mux) subscribe(c *client, r request, k *call) {
 
 // hasSubscriber reports whether a client is subscribed to a resource, or about to be.
 func (m *Mux) hasSubscriber(uri string) bool {
-	return slices.ContainsFunc(m.order, func(c *client) bool { return c.uris[uri] > 0 })
+	return slices.ContainsFunc(m.clients, func(c *client) bool { return c.uris[uri] > 0 })
+}
+
+// allSubscribed are the resources that any client is subscribed to, in the order of the requests.
+func (m *Mux) allSubscribed() (uris []string) {
+	order := map[string]int64{}
+	for _, c := range m.clients {
+		for uri, n := range c.uris {
+			if order[uri] == 0 {
+				uris = append(uris, uri)
+			}
+			order[uri] = max(order[uri], n)
+		}
+	}
+	sort.Slice(uris, func(a, b int) bool { return order[uris[a]] < order[uris[b]] })
+	return uris
 }
 
 // subscribed takes the server's answer to subscribe. The client may have subscribed anew since.
 func (m *Mux) subscribed(k *call, msg mcp.Message) {
-	for _, c := range m.order {
+	for _, c := range m.clients {
 		if msg.IsError && (c.uris[k.target] == k.n || k.own) { // A new server refuses what an earlier one had.
 			delete(c.uris, k.target)
 		}
@@ -81,7 +97,7 @@ func (m *Mux) unsubscribes(uri string) bool {
 
 // toSubscribers gives a line to each client that is subscribed to a resource that may be meant.
 func (m *Mux) toSubscribers(line []byte, meant func(subscribed string) bool) (found bool) {
-	for _, c := range m.order {
+	for _, c := range m.clients {
 		for uri := range c.uris {
 			if meant(uri) {
 				m.toClient(c, line)
