@@ -38,7 +38,7 @@ func (s *Session) listen() (err error) {
 	leave := proc.SignalSet(0)
 	if s.hand.page != nil {
 		// All others stay blocked, and are read one by one: a flood of them would keep a thread in its handler.
-		leave = proc.SignalSet(s.hand.page.Ignored) | ^proc.SessionSignals
+		leave = ^proc.SessionSignals
 	}
 	if s.hand.terminal {
 		leave |= proc.JobControl
@@ -90,7 +90,7 @@ func (s *Session) pollOnce() {
 		case signals:
 			// They were read above.
 		case queued:
-			s.passQueued()
+			s.pass(s.hand.page.Queued(nil))
 		case stdin:
 			s.request(teardown.StdinClosed, session.CauseStdin)
 		case clients:
@@ -220,24 +220,13 @@ func (s *Session) onSignals() {
 		}
 	}
 	s.onChildren(false)
-	for _, sig := range s.arrived {
-		if s.tree.server > 0 && !proc.Ends(sig) && sig != syscall.SIGCHLD {
-			_ = proc.SignalChild(s.tree.server, sig)
-		}
-	}
+	s.pass(s.arrived)
 }
 
-// fewSignals bounds how many signals are passed on in a turn.
-const fewSignals = 64
-
-// passQueued passes signals on that do not end the session.
-func (s *Session) passQueued() {
-	for range fewSignals {
-		sig, more := s.hand.page.Queued()
-		if !more {
-			return
-		}
-		if sig != 0 && s.tree.server > 0 {
+// pass passes signals on that do not end the session.
+func (s *Session) pass(arrived []syscall.Signal) {
+	for _, sig := range arrived {
+		if s.tree.server > 0 && !proc.Ends(sig) && sig != syscall.SIGCHLD {
 			_ = proc.SignalChild(s.tree.server, sig)
 		}
 	}

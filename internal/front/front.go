@@ -115,7 +115,7 @@ func (f *front) beginSession() error {
 
 // listen begins to watch, and tells the waiter so.
 func (f *front) listen() error {
-	err := f.watch.open(&f.reader)
+	err := f.watch.open(&f.reader, f.page)
 	if err == nil {
 		f.page.SetFront(f.o.EOFGrace+escalations*f.o.EndLimit, f.watch.gatewayFD())
 		f.page.Listening()

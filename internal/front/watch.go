@@ -15,7 +15,9 @@ import (
 // watch is what a front waits for beside the relay: signals, the ends of the client's streams, and those of the owners.
 type watch struct {
 	arriving *proc.Signals // nil before open
-	caught   []syscall.Signal
+	// page has the signals that stay blocked; nil without a waiter.
+	page   *waiting.Page
+	caught []syscall.Signal
 	// gone says of standard input and output that their end was seen.
 	gone   [2]bool
 	owners []proc.Owner
@@ -24,20 +26,25 @@ type watch struct {
 // Where the descriptors are in what is polled.
 const (
 	watchSignals = iota
+	watchQueued
 	watchStdin
 	watchStdout
 	watchOwners
 )
 
 // open begins to watch, unless the owners are watched already. It must come before the start of a backend.
-func (w *watch) open(r *proc.Reader) (err error) {
+func (w *watch) open(r *proc.Reader, page *waiting.Page) (err error) {
 	if w.owners == nil {
 		w.owners, err = r.WatchOwners()
 	}
 	if errors.Is(err, proc.ErrGone) {
 		return fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", w.owners[0].PID)
 	}
-	w.arriving, err = proc.Listen(0)
+	leave := proc.SignalSet(0)
+	if page.Pid.Anchor > 0 { // To catch one takes a change of threads, so those that only pass stay blocked.
+		w.page, leave = page, ^proc.SessionSignals
+	}
+	w.arriving, err = proc.Listen(leave)
 	return err
 }
 
@@ -68,6 +75,10 @@ func (w *watch) gatewayFD() int {
 func (w *watch) polled() []unix.PollFd {
 	fds := make([]unix.PollFd, watchOwners, watchOwners+len(w.owners)+2)
 	fds[watchSignals] = unix.PollFd{Fd: int32(w.arriving.FD()), Events: unix.POLLIN}
+	fds[watchQueued] = unix.PollFd{Fd: -1, Events: unix.POLLIN}
+	if w.page != nil {
+		fds[watchQueued].Fd = int32(w.page.FD.Signals)
+	}
 	for fd, at := range []int{watchStdin, watchStdout} {
 		fds[at] = unix.PollFd{Fd: int32(fd)}
 		if w.gone[fd] {
@@ -83,6 +94,9 @@ func (w *watch) polled() []unix.PollFd {
 
 func (w *watch) signals() []syscall.Signal {
 	w.caught = w.arriving.Take(w.caught[:0])
+	if w.page != nil {
+		w.caught = w.page.Queued(w.caught)
+	}
 	return w.caught
 }
 

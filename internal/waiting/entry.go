@@ -126,7 +126,7 @@ func (p *Page) noteInherited() {
 	for fd := range p.closed {
 		p.closed[fd] = call(unix.SYS_FCNTL, uintptr(fd), unix.F_GETFD) < 0
 	}
-	p.Ignored = early.found.Ignored & (1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
+	p.ignored = early.found.Ignored & (1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
 	group := call(unix.SYS_GETPGID, 0)
 	p.leads = group == getpid()
 	// Standard input may be the terminal, and we in its foreground: a person started us there.
@@ -141,7 +141,7 @@ func (p *Page) noteInherited() {
 
 // blocked are the signals that are blocked while no runtime is there.
 func (p *Page) blocked() uint64 {
-	all := ^p.Ignored
+	all := ^p.ignored
 	if p.Terminal {
 		all &^= 1<<(unix.SIGTSTP-1) | 1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1)
 	}
