@@ -110,7 +110,7 @@ func serve(args []string, page *waiting.Page) int {
 // host is that of a shared server, or the process that starts it.
 func host(args []string, h argv.Host) int {
 	return started(args, func(s settings) (int, error) {
-		s.share.Host, s.share.Program, s.share.Words = h, os.Args[0], os.Args[4:]
+		s.share.Host = h
 		do := share.Serve
 		if h.Launches {
 			do = share.Launch

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/waiting"
 )
@@ -25,12 +26,22 @@ type watch struct {
 
 // Where the descriptors are in what is polled.
 const (
-	watchSignals = iota
-	watchQueued
-	watchStdin
-	watchStdout
-	watchOwners
+	onSignals = iota
+	onQueued
+	onStdin
+	onStdout
+	onParent
+	onGateway
+	onChanges
+	onHostWord
+	onRelayed
+	polledFDs = onRelayed + len(relay.Polled{})
 )
+
+type polled [polledFDs]unix.PollFd
+
+// waitFor waits for input on a descriptor; -1 is none.
+func waitFor(fd int) unix.PollFd { return unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} }
 
 // open begins to watch, unless the owners are watched already. It must come before the start of a backend.
 func (w *watch) open(r *proc.Reader, page *waiting.Page) (err error) {
@@ -71,25 +82,24 @@ func (w *watch) gatewayFD() int {
 	return w.owners[1].FD
 }
 
-// polled is what poll(2) waits for. The end of standard input may be hidden behind bytes that nobody reads.
-func (w *watch) polled() []unix.PollFd {
-	fds := make([]unix.PollFd, watchOwners, watchOwners+len(w.owners)+2)
-	fds[watchSignals] = unix.PollFd{Fd: int32(w.arriving.FD()), Events: unix.POLLIN}
-	fds[watchQueued] = unix.PollFd{Fd: -1, Events: unix.POLLIN}
+// poll fills in what is waited for. The end of standard input may be hidden behind bytes that nobody reads.
+func (w *watch) poll(all *polled) {
+	for i := range all[:onRelayed] {
+		all[i].Fd = -1
+	}
+	all[onSignals] = waitFor(w.arriving.FD())
 	if w.page != nil {
-		fds[watchQueued].Fd = int32(w.page.FD.Signals)
+		all[onQueued] = waitFor(w.page.FD.Signals)
 	}
-	for fd, at := range []int{watchStdin, watchStdout} {
-		fds[at] = unix.PollFd{Fd: int32(fd)}
-		if w.gone[fd] {
-			fds[at].Fd = -1
-		}
+	if !w.gone[0] {
+		all[onStdin] = unix.PollFd{Fd: 0, Events: unix.POLLRDHUP}
 	}
-	fds[watchStdin].Events = unix.POLLRDHUP
-	for _, o := range w.owners {
-		fds = append(fds, unix.PollFd{Fd: int32(o.FD), Events: unix.POLLIN})
+	if !w.gone[1] {
+		all[onStdout] = unix.PollFd{Fd: 1}
 	}
-	return fds
+	for i, o := range w.owners {
+		all[onParent+i] = waitFor(o.FD)
+	}
 }
 
 func (w *watch) signals() []syscall.Signal {
