@@ -77,8 +77,7 @@ func run(args []string, page *waiting.Page) int {
 	if shares {
 		var err error
 		if finder, err = share.NewFinder(args); err != nil {
-			var cannot *share.CannotError
-			if !errors.As(err, &cannot) {
+			if !errors.Is(err, share.ErrCannot) {
 				return report(supervise.ExitFailure, err)
 			}
 			report(0, err)

@@ -1,6 +1,7 @@
 package share
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,9 +38,5 @@ type Options struct {
 	Linger time.Duration
 }
 
-// CannotError says why a session cannot share a server here.
-type CannotError struct{ why error }
-
-func (e *CannotError) Error() string { return "this session has a server of its own: " + e.why.Error() }
-
-func (e *CannotError) Unwrap() error { return e.why }
+// ErrCannot says that a session cannot share a server here.
+var ErrCannot = errors.New("this session has a server of its own")
