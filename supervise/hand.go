@@ -61,6 +61,9 @@ func direct() (hand, error) {
 // foreignChildren lists the children that a process has beside the supervisor: a shell may have started them, and then executed
 // mcp-tether in its own place.
 func (c *common) foreignChildren() (out []proc.ID) {
+	if c.hand.page != nil && c.hand.page.Childless {
+		return nil
+	}
 	of := c.hand.anchor
 	if of == 0 {
 		of = c.hand.supervisor

@@ -132,6 +132,7 @@ func (p *Page) noteInherited() {
 	// Standard input may be the terminal, and we in its foreground: a person started us there.
 	var foreground int32
 	p.Terminal = call(unix.SYS_IOCTL, 0, unix.TIOCGPGRP, address(&foreground)) == 0 && int(foreground) == group
+	p.Childless = call(unix.SYS_WAITID, unix.P_ALL, 0, 0, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, 0) == -int(unix.ECHILD)
 	p.mask = setMask(p.blocked())
 	// A parent that ignores SIGCHLD has no zombies, and so would we: no exit code, and no event.
 	if p.childrenIgnored = early.found.Ignored>>(unix.SIGCHLD-1)&1 != 0; p.childrenIgnored {

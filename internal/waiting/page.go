@@ -41,6 +41,8 @@ type Descriptors struct {
 type inherited struct {
 	// Terminal says that a person started the session in the foreground of a terminal, and leads that the anchor leads a process group.
 	Terminal, leads, childrenIgnored bool
+	// Childless says that the anchor had no children.
+	Childless bool
 	// ignored are those of SIGHUP, SIGINT and SIGQUIT that were ignored. Sets of signals have bit n-1 for signal n.
 	mask, ignored uint64
 	// closed are the standard streams that were not open.
