@@ -33,7 +33,7 @@ func (f *front) finish() int {
 	}
 	f.closeRecord()
 	ev := f.log.Info()
-	if f.bySignal != 0 && f.cause == session.CauseSignal {
+	if f.cause == session.CauseSignal {
 		ev = ev.Str("signal", unix.SignalName(f.bySignal))
 	}
 	ev.Str("cause", string(f.cause)).Int("exit", code).Int("sleeps", f.record.Sleeps).Int("wakes", f.record.Wakes).
