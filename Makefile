@@ -14,8 +14,8 @@ BUDGET  := 7077888
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
-ROOMS   := cgroup supervise reap internal/cli internal/waiting internal/proc internal/evidence internal/mcp internal/mcp/mux internal/argv internal/engine internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/display internal/live internal/doctor internal/front internal/share
-UNITS   := . ./e2e/stage ./e2e/testkit ./scripts/demo ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
+ROOMS   := cgroup supervise reap internal/cli internal/waiting internal/proc internal/evidence internal/mcp internal/mcp/mux internal/argv internal/engine internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/display internal/live internal/front internal/share
+UNITS   := . ./e2e/stage ./e2e/testkit ./scripts/demo ./scripts/soak $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture
 # A tool that is not there is passed over, but not in CI, which declares what it has.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_HAS" ]
@@ -42,25 +42,25 @@ endif
 # Otherwise the binary and the tests share what is compiled.
 COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt github.com/urfave/cli/v2 \
 	$(addprefix github.com/pelletier/go-toml/v2,/ /unstable /internal/tracker) \
-	$(addprefix mcp-tether/internal/,cli clients doctor live) mcp-tether/reap
+	$(addprefix mcp-tether/internal/,cli clients live) mcp-tether/reap
 cold := $(if $(RELEASE),$(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD))))
 
 .PHONY: help build test test-all proof check bench demo peers torture model soak install uninstall generate release lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
-	@echo "make test     short tests, with nothing but Go and make; a minute and a half. Also: make test TESTS='^TestScenario' SLOWEST=10"
+	@echo "make test     short tests, with nothing but Go and make; a minute and a half. Also: make test TESTS='^TestScenario'"
 	@echo "make test-all all tests; they want root, container engines, npm packages and more, and say what is not there (.ci/run brings it)"
 	@echo "make proof    what takes too long for each commit, in parts, as root: make proof PARTS='model fuzz'"
 	@echo "make check    vet, lint, race detector, fuzz targets, binary size"
 	@echo "make lint     the first part of check; also: make race, make size"
 	@echo "make fuzz     each fuzz target for two seconds; longer: make fuzz FUZZTIME=5m"
-	@echo "make bench    speed and memory against a bare run in the same session"
+	@echo "make bench    speed and memory against a bare run, as root"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered, and the memory of 100 idle sessions"
 	@echo "make peers    what is left in eleven cases under mcp-tether and other wrappers, as far as they are installed"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make model    all kills and stops of a session's processes in a model (docs/model.md), with spin and a C compiler"
-	@echo "make soak     sessions in random life for HOURS=2, counted (docs/soak.md); goes on where it was interrupted"
+	@echo "make soak     sessions in random life for HOURS=2, counted (docs/soak.md)"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
 	@echo "make generate man pages and docs/commands.md, after a change of flags"
@@ -75,15 +75,16 @@ export GOCACHE := $(CURDIR)/bin/cache
 endif
 
 # What the tests are made of is compiled as the binary is, or most of it would be compiled twice. TESTS='^TestScenario' runs only
-# these, and SLOWEST=30 names so many that took longest.
-tests = CGO_ENABLED=0 $(GO) run -trimpath ./scripts/test -tags $(TAGS) $(if $(value TESTS),-run '$(value TESTS)') $(if $(SLOWEST),-slowest $(SLOWEST))
+# these. At the end is told how many were left out, and for want of what.
+tests = export MCP_TETHER_SKIPS=$$(mktemp); CGO_ENABLED=0 $(GO) test -vet=off -trimpath -count=1 -tags $(TAGS) $(if $(value TESTS),-run '$(value TESTS)')
+told = || code=$$?; sort "$$MCP_TETHER_SKIPS" | uniq -c | sed 's/^ */left out: /'; rm "$$MCP_TETHER_SKIPS"; exit $${code:-0}
 
 test:
-	@$(tests) -short
+	@$(tests) -timeout 20m -short ./... $(told)
 
 # What MCP_TETHER_HAS declares must be there, or the test that lacks it fails (e2e/testkit/need.go).
 test-all:
-	@$(tests)
+	@$(tests) -timeout 20m ./... $(told)
 
 # All that takes too long for each commit, in parts of at most 25 minutes; as root: make proof PARTS='model fuzz'
 proof:
@@ -98,7 +99,7 @@ lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run --allow-parallel-runners ./...; else $(call missing,golangci-lint); fi
 
 race:
-	@if command -v $(CC) >/dev/null; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) run -trimpath ./scripts/test -race -short -tags $(TAGS) -timeout 5m $(UNITS); \
+	@if command -v $(CC) >/dev/null; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test -vet=off -trimpath -count=1 -race -short -parallel 2 -tags $(TAGS) -timeout 5m $(UNITS); \
 	else $(call missing,a C compiler for the race detector); fi
 
 # Every fuzz target of the unit packages, two side by side: make fuzz FUZZTIME=5m

@@ -6,13 +6,9 @@ lint_version=2.15.0
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/mcp-tether-ci
 tools=$cache/bin
 
-scratch=$(mktemp -d)
-user='' leaf='' policy='' # what there is to remove; never what the environment calls so
+scratch=$(mktemp -d /tmp/ci.XXXX)
+user='' leaf='' policy='' group='' # what there is to remove; never what the environment calls so
 trap clean_up EXIT
-# Everything the tests start has this in its environment, unless it clears it.
-export CI_RUN_MARK=$scratch
-touch "$scratch/start"
-cat /proc/self/mounts >"$scratch/mounts"
 export PUPPETEER_EXECUTABLE_PATH=${PUPPETEER_EXECUTABLE_PATH:-/usr/bin/chromium}
 # A clone that belongs to someone else makes git, and with it the version stamp of go build, fail.
 git status >/dev/null 2>&1 || export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
@@ -26,7 +22,30 @@ clean_up() {
 	[[ -z $user ]] || remove_user || true
 	[[ -z $leaf ]] || rmdir "$leaf" 2>/dev/null || true
 	[[ -z $policy ]] || rm -f "$policy"
+	[[ -z $group ]] || leave_group
 	rm -rf "$scratch"
+}
+
+# enter_group moves this process into a cgroup of its own.
+enter_group() {
+	local mount
+	mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
+	above=$mount$(sed -n 's/^0:://p' /proc/self/cgroup)
+	mkdir "$above/mcp-tether-ci-$$"
+	group=$above/mcp-tether-ci-$$
+	echo $$ >"$group/cgroup.procs"
+}
+
+# leave_group moves it out again, kills what it has left there, and removes the cgroup.
+leave_group() {
+	local attempt
+	echo $$ >"$above/cgroup.procs"
+	echo 1 >"$group/cgroup.kill" || true
+	for attempt in {1..25}; do
+		find "$group" -depth -type d -exec rmdir {} + 2>/dev/null && break
+		sleep 0.2
+	done
+	group=
 }
 
 step() { printf '== %s (at %d s)\n' "$*" "$SECONDS"; }
@@ -107,73 +126,27 @@ install_npm_packages() {
 	PUPPETEER_SKIP_DOWNLOAD=1 quietly npm ci --prefix e2e/npm --ignore-scripts --no-audit --no-fund
 }
 
-# start_time PID: in clock ticks since boot; fails for the dead, zombies among them.
-start_time() {
-	local stat fields
-	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
-	# The name may hold anything; the fields after its closing bracket begin with the third.
-	read -ra fields <<<"${stat##*) }"
-	[[ ${fields[0]} != [ZX] ]] && echo "${fields[19]}"
-}
-
-left_processes() {
-	local dir pid start exe why goroot
-	goroot=$(go env GOROOT)
-	for dir in /proc/[0-9]*; do
-		pid=${dir#/proc/} why=
-		[[ $pid != "$$" ]] || continue
-		# What ran before us is never taken for ours.
-		start=$(start_time "$pid") || continue
-		((start >= our_start)) || continue
-		exe=$(readlink "$dir/exe" 2>/dev/null) || continue
-		case $exe in
-		# The go command leaves a process of its own behind now and then.
-		"$goroot"/*) continue ;;
-		"$root"/*) why='runs from the clone' ;;
-		*/go-build* | */mcp-tether-*) why='is a test binary' ;;
-		*/chromium/*) why='is a browser' ;;
-		esac
-		if grep -qzE "^(MCP_TETHER_SESSION=|CI_RUN_MARK=$scratch$)" "$dir/environ" 2>/dev/null; then
-			why=${why:-has our environment}
-		fi
-		[[ $why ]] && echo "process $pid $why: $(tr '\0' ' ' <"$dir/cmdline" 2>/dev/null)"
-	done
-	return 0
-}
-
-left_cgroups() {
-	local mount
-	awk '$3 ~ /^cgroup2?$/ { print $2 }' /proc/self/mounts | while read -r mount; do
-		find "$mount" -type d \( -name 'mcp-tether-*' -o -name 'engine-*' -o -name 'e2e-*' -o -name libpod_parent \) -newer "$scratch/start" -printf 'cgroup %p\n' 2>/dev/null || true
-	done
-}
-
-left_files() {
-	local dir tmp=${TMPDIR:-/tmp}
-	for dir in /run/mcp-tether /run/user/*/mcp-tether /tmp/mcp-tether-* "${XDG_RUNTIME_DIR:-/run}/mcp-tether"; do
-		[[ -e $dir ]] || continue
-		find "$dir" ! -type d -newer "$scratch/start" -printf 'file %p\n' 2>/dev/null || true
-	done
-	# t.TempDir of a test that died, and what a browser forgets. The directory of a user's sockets stays, as /run does.
-	find "$tmp" -maxdepth 1 -newer "$scratch/start" ! -regex '.*/mcp-tether-[0-9]+' \
-		\( -name 'Test*' -o -name 'mcp-tether*' -o -name '*hromium*' -o -name 'puppeteer*' \) -printf 'file %p\n'
-}
-
-# left_mounts: what is mounted now and was not before.
-left_mounts() {
-	comm -13 <(sort "$scratch/mounts") <(sort /proc/self/mounts) | sed 's/^/mount /'
-}
-
+# left names what this run has left. It is to be called from outside of the group.
 left() {
-	left_processes
-	left_mounts
-	left_cgroups
-	left_files | sort -u
+	local pid exe goroot
+	goroot=$(go env GOROOT)
+	find "$group" -name cgroup.procs -exec cat {} + 2>/dev/null | while read -r pid; do
+		exe=$(readlink "/proc/$pid/exe" 2>/dev/null) || continue # it is dead
+		# The go command leaves a process of its own behind now and then.
+		[[ $exe == "$goroot"/* ]] || echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline")"
+	done
+	find "$group" -mindepth 1 -type d -printf 'cgroup %p\n'
+	grep -F " $scratch/" /proc/self/mounts | sed 's/^/mount /'
+	find "$XDG_RUNTIME_DIR" ${user:+"/tmp/mcp-tether-$(id -u "$user")"} ! -type d -printf 'file %p\n' 2>/dev/null
+	# t.TempDir of a test that died, and what a browser forgets.
+	find "$TMPDIR" -maxdepth 1 \( -name 'Test*' -o -name 'mcp-tether*' -o -name '*hromium*' -o -name 'puppeteer*' \) -printf 'file %p\n'
+	return 0
 }
 
 # Something that is just ending gets a moment; whatever stays is a leak.
 nothing_left() {
 	local attempt
+	echo $$ >"$above/cgroup.procs"
 	for attempt in {1..25}; do
 		left >"$scratch/left"
 		[[ -s $scratch/left ]] || return 0
@@ -208,4 +181,7 @@ remove_user() {
 	user=
 }
 
-our_start=$(start_time "$$")
+# All that is started here is in one cgroup, and has its files in one place: so nobody else's can be taken for ours.
+enter_group
+mkdir -m 700 "$scratch/run" && mkdir -m 1777 "$scratch/tmp" && chmod 755 "$scratch"
+export TMPDIR=$scratch/tmp XDG_RUNTIME_DIR=$scratch/run

@@ -25,6 +25,7 @@ func TestCommand(t *testing.T) {
 
 // setUp gives a script the two programs, and directories of its own for records and history.
 func setUp(env *testscript.Env) error {
+	env.Setenv("TETHER", tether)
 	env.Setenv("PATH", filepath.Dir(tether)+":"+filepath.Dir(fixture)+":"+os.Getenv("PATH"))
 	env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))

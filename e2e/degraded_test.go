@@ -44,21 +44,6 @@ func TestGatewayDiesUnseen(t *testing.T) {
 	}
 }
 
-// A command that cannot be executed has its own exit code, and the cgroup is not blamed for it.
-func TestRequiredCgroupIsNotBlamed(t *testing.T) {
-	t.Parallel()
-	needCgroup(t)
-	s := startGateway(t).newSession()
-	script := filepath.Join(s.Dir, "script")
-	testkit.WriteProgram(t, script, []byte("#!/nonexistent\n"))
-	s.Spawn(setup{Flags: []string{"--cgroup=require"}}, script)
-	wantExit(t, s.Wait(), "exit 127")
-	s.Gone()
-	if said, err := os.ReadFile(s.Stderr); err != nil || !strings.Contains(string(said), script) || strings.Contains(string(said), "--cgroup") {
-		t.Errorf("stderr (%v): %q", err, said)
-	}
-}
-
 // gateway starts a gateway in the world.
 func (w world) gateway(t *testing.T) *gateway {
 	t.Helper()

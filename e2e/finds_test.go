@@ -38,9 +38,6 @@ var (
 // bareWay is the control of another way: the same user, without us.
 func (w way) bareWay() way { return way{name: "bare", uid: w.uid, bare: true} }
 
-// kinds of streams that gateways give to their servers.
-var streamKinds = []string{"pipe", "socketpair", "terminal", "file"}
-
 // stream makes both ends: what the server gets, and what the gateway keeps.
 func stream(t *testing.T, kind, dir string, output bool) (theirs, ours *os.File) {
 	t.Helper()
@@ -110,64 +107,6 @@ func startAs(t *testing.T, w way, streams [3]*os.File, extra []*os.File, argv ..
 		_ = cmd.Wait()
 	})
 	return started{cmd, s}
-}
-
-// found runs the fixture with streams of these kinds and returns its report.
-func found(t *testing.T, w way, kinds [3]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	noError(t, os.Chmod(dir, 0o777))
-	noError(t, os.Chmod(filepath.Dir(dir), 0o755))
-	var theirs [3]*os.File
-	for i, kind := range kinds {
-		var ours *os.File
-		theirs[i], ours = stream(t, kind, dir, i > 0)
-		defer ours.Close()
-	}
-	file := filepath.Join(dir, "finds")
-	run := startAs(t, w, theirs, nil, fixture, "finds", file)
-	if err := run.cmd.Wait(); err != nil {
-		t.Errorf("%v: %v", w, err)
-	}
-	report, err := os.ReadFile(file)
-	noError(t, err)
-	return string(report)
-}
-
-func TestServerFinds(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		way
-		streams [3]string
-	}{
-		{plain, [3]string{"pipe", "socketpair", "terminal"}},
-		{plain, [3]string{"terminal", "file", "pipe"}},
-		{lowly, [3]string{"socketpair", "pipe", "file"}},
-		{lowly, [3]string{"file", "terminal", "socketpair"}},
-		{plain, [3]string{"socketpair", "socketpair", "terminal"}},
-	} {
-		t.Run(c.name+"/"+strings.Join(c.streams[:], ","), func(t *testing.T) {
-			testkit.Lacks(t, testkit.Root, !(c.uid == 0 || os.Geteuid() == 0), "root")
-			t.Parallel()
-			want, got := found(t, c.bareWay(), c.streams), found(t, c.way, c.streams)
-			if got != want {
-				t.Errorf("found\n%s\nbare it finds\n%s", got, want)
-			}
-		})
-	}
-}
-
-// Kinds differ in what is reported, or the test above compares nothing.
-func TestFindsDiffer(t *testing.T) {
-	t.Parallel()
-	seen := map[string]string{}
-	for _, kind := range streamKinds {
-		report := found(t, way{bare: true}, [3]string{kind, "pipe", "pipe"})
-		if other, twice := seen[report]; twice {
-			t.Errorf("%s and %s look alike: %s", kind, other, report)
-		}
-		seen[report] = kind
-	}
 }
 
 // closer is a server that closes descriptor 3 after one line, and ends after another line.

@@ -69,54 +69,6 @@ func answerTo(s *session, name string) string {
 	return strings.TrimSuffix(strings.TrimSpace(result), "}")
 }
 
-// What people set for a server written in Go is meant for that server, and reaches it.
-func TestGoVariables(t *testing.T) {
-	t.Parallel()
-	sets := map[string][]string{
-		"eager":    {"GODEBUG=asyncpreemptoff=1,madvdontneed=1,nonsense=7", "GOGC=1", "GOTRACEBACK=crash", "GOMAXPROCS=1", "GOMEMLIMIT=1"},
-		"nonsense": {"GODEBUG=,,=,x", "GOGC=much", "GOTRACEBACK=please", "GOMAXPROCS=-3"},
-	}
-	for name, set := range sets {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := begin(t, setup{Flags: resisting(), Env: set}, "serve", "daemon", "setsid,closefds,clearenv,ignore-term")
-			for _, pair := range set {
-				key, value, _ := strings.Cut(pair, "=")
-				if got := answerTo(s, key); got != strconv.Quote(value) {
-					t.Errorf("the server has %s=%s, want %s", key, got, value)
-				}
-			}
-			s.gw.Kill()
-			s.Gone()
-			s.EndedWhole(deathCauses...)
-		})
-	}
-}
-
-func TestPath(t *testing.T) {
-	t.Parallel()
-	cases := []struct {
-		name string
-		argv func(s *session) []string
-		want string
-	}{
-		{"empty, absolute command", func(s *session) []string { return s.Wrap(nil, "/bin/sh", "-c", "exit 7") }, "exit 7"},
-		{"empty, command by name", func(s *session) []string { return s.Wrap(nil, "sh", "-c", "exit 7") }, "exit 127"},
-		{"unset, command by name", func(s *session) []string {
-			return append([]string{"/usr/bin/env", "-u", "PATH"}, s.Wrap(nil, "sh", "-c", "exit 7")...)
-		}, "exit 7"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := startGateway(t).newSession()
-			s.Spawn(setup{Bare: true, Env: []string{"PATH="}, Keys: []string{"dir=" + s.Dir}}, c.argv(s)...)
-			wantExit(t, s.Wait(), c.want)
-			s.Gone()
-		})
-	}
-}
-
 // The longest single argument that Linux takes, and a mebibyte of them in all.
 func TestLongArguments(t *testing.T) {
 	t.Parallel()

@@ -146,7 +146,8 @@ func inherited(t *testing.T, dir string, state, flags []string) inheritance {
 		argv = s.Wrap(quick(flags...), argv...)
 	}
 	argv = append(append(append([]string{fixture, "under"}, state...), "--"), argv...)
-	s.Spawn(setup{Bare: true, Keys: []string{"dir=" + dir}, Env: environment(s)}, argv...)
+	stdio := stdios[len(state)%len(stdios)]
+	s.Spawn(setup{Bare: true, Stdio: stdio, Keys: []string{"dir=" + dir}, Env: environment(s)}, argv...)
 	w := openGate(t, gate)
 	defer w.Close()
 	in := look(t, awaitReader(t, gate), s)
@@ -206,9 +207,9 @@ func openGate(t *testing.T, path string) *os.File {
 	return w
 }
 
-// environment has what the Go runtime reads, too.
+// environment has what the Go runtime reads, too: what people set for a server written in Go is meant for that server.
 func environment(s *session) []string {
-	return []string{"XDG_RUNTIME_DIR=" + s.Runtime, "EMPTY=", "GOMAXPROCS=1", "GODEBUG=gctrace=0", "GOGC=50", "GOTRACEBACK=none"}
+	return []string{"XDG_RUNTIME_DIR=" + s.Runtime, "EMPTY=", "GOMAXPROCS=-3", "GODEBUG=,,=,x", "GOGC=1", "GOTRACEBACK=please", "GOMEMLIMIT=1"}
 }
 
 // look reads the state of a process. Names that differ from one session to the next are made equal.

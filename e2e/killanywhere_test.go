@@ -112,6 +112,9 @@ func newChance(from seed) chance {
 		phase:   []string{"starting", "running", "ending"}[from.IntN(3)],
 		opening: from.IntN(len(openings)),
 	}
+	if c.phase == "starting" { // By a signal, too, or it loses the process that prepares the server's start.
+		c.role = []string{c.role, "starter", "asked to end"}[from.IntN(3)]
+	}
 	c.after = from.between(0, map[string]time.Duration{
 		"starting": 60 * time.Millisecond, "running": 5 * time.Millisecond, "ending": 50 * time.Millisecond,
 	}[c.phase])
@@ -172,6 +175,16 @@ func (c chance) kill(v *session) func() {
 	switch c.role {
 	case "gateway":
 		return v.gw.Kill
+	case "asked to end":
+		return func() { v.Signal(unix.SIGTERM) }
+	case "starter":
+		supervisor := firstChild(v.t, v.PID)
+		return func() {
+			for _, pid := range childrenOf(supervisor) { // It may be the server already, or nothing yet.
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+			v.Signal(unix.SIGTERM)
+		}
 	case "supervisor":
 		victim = firstChild(v.t, v.PID)
 	}

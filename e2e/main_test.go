@@ -7,17 +7,15 @@ package e2e
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 var tether, fixture string // the two binaries, absolute
@@ -31,10 +29,7 @@ func run(m *testing.M) int {
 	// Under nohup hang-ups are ignored, and would be by all that is started here. What is caught is not inherited.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	leaveTerminal()
-	if err := widen(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
+	testkit.AtOnce()
 	// Lines of shell in these tests do not quote every path.
 	if strings.ContainsAny(os.TempDir(), " \t") {
 		_ = os.Setenv("TMPDIR", "/tmp")
@@ -63,20 +58,6 @@ func leaveTerminal() {
 		_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, tty.Fd(), syscall.TIOCNOTTY, 0)
 		_ = tty.Close()
 	}
-}
-
-// parallelTests is how many tests run at once at least. Most of them wait: for a grace to be over, or for an engine.
-const parallelTests = 4
-
-// widen sets that, unless -parallel was given.
-func widen() error {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if given {
-		return nil
-	}
-	return flag.Set("test.parallel", strconv.Itoa(max(parallelTests, runtime.GOMAXPROCS(0))))
 }
 
 // build makes the fixture, and the binary unless MCP_TETHER_BIN names one. On a host of its own a test has both from

@@ -94,7 +94,7 @@ func hostEnviron() []string {
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
 		// An engine is a part of the host: a test that wants one starts its own there.
-		if name != "XDG_RUNTIME_DIR" && name != "TMPDIR" && name != testEngine && name != testPodman && name != "DOCKER_HOST" {
+		if name != "XDG_RUNTIME_DIR" && name != testkit.SkipsVar && name != "TMPDIR" && name != testEngine && name != testPodman && name != "DOCKER_HOST" {
 			out = append(out, e)
 		}
 	}

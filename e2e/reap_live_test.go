@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -78,35 +76,4 @@ func settle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// Of two passes that end processes one works, the other says so; both at once never do harm.
-func TestTwoReapsAtOnce(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	s := startGateway(t).newSession()
-	s.shareRuntime()
-	s.Spawn(setup{Flags: resisting()}, node(s.Dir, "serve,ignore-term", "daemon,ignore-term", "setsid")...)
-	s.WaitReady()
-	killPair(t, s.PID)
-	outs := make([]outcome, 3)
-	var all sync.WaitGroup
-	for i := range outs {
-		all.Go(func() { outs[i] = operator.run(t, "reap", "--json", "--kill") })
-	}
-	all.Wait()
-	done := 0
-	for _, o := range outs {
-		switch {
-		case o.code == 0:
-			done++
-		case o.code != 2 || !strings.Contains(o.stderr, "another reap is under way"):
-			t.Errorf("exit code %d, %s%s", o.code, o.stdout, o.stderr)
-		}
-	}
-	if done == 0 {
-		t.Errorf("nobody swept: %v", outs)
-	}
-	s.swept()
 }

@@ -208,23 +208,6 @@ func hold(t *testing.T, file string) {
 	}
 }
 
-// Everything of a record from before the last boot ended then: it is removed, and no process is looked for.
-func TestReapOtherBoot(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	victim := startInnocent(t, 0)
-	forge(t, 0, "/run/mcp-tether", func(p *page) { p.Host.Boot = strings.Repeat("0", 36) }, victim.pid)
-	r := operator.reap(t, 0, "--kill")
-	if len(r.Findings) != 1 || r.Findings[0].Result != "removed" {
-		t.Errorf("found %v", r.Findings)
-	}
-	if left, _ := filepath.Glob("/run/mcp-tether/0*"); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-	victim.wantAlive(t, "a record of another boot")
-}
-
 // A record of another pid namespace whose lease is free goes, and nothing is ended for it. Of no known boot it is named, and left
 // alone until it is to be forgotten.
 func TestReapOtherNamespace(t *testing.T) {

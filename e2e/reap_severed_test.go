@@ -32,33 +32,3 @@ func (s *session) match() string { return "--match=fixture node " + s.Dir + " - 
 
 // as is a caller with the user of the session.
 func (s *session) as() caller { return caller{uid: s.gw.UID} }
-
-func TestSeveredIsEnded(t *testing.T) {
-	forBoth(t, func(t *testing.T, stdio string, user int) {
-		s := bareServer(t, stdio, user)
-		if r := s.as().reap(t, 0, s.match(), "--kill", "--unwrapped"); len(r.Findings) > 0 {
-			t.Errorf("under a living gateway: %v", r.Findings)
-		}
-		s.gw.Kill()
-		if r := s.as().reap(t, 0); len(r.Findings) > 0 {
-			t.Errorf("unknown command: %v", r.Findings)
-		}
-		if r := (caller{uid: mallory}).reap(t, 0, s.match(), "--kill", "--unwrapped"); len(r.Findings) > 0 {
-			t.Errorf("another user found %v", r.Findings)
-		}
-		for _, args := range [][]string{nil, {"--kill"}} {
-			r := s.as().reap(t, 1, append(args, s.match())...)
-			if f, ok := r.about(s.Server); !ok || r.classes() != "severed" || len(f.Members) != 4 || f.Result != "listed" {
-				t.Errorf("with %q found %v, want the server, severed, 4 members", args, r.Findings)
-			}
-		}
-		if n := len(s.Members()); n != 4 {
-			t.Errorf("%d processes are left, want all 4", n)
-		}
-		r := s.as().reap(t, 0, s.match(), "--kill", "--unwrapped")
-		if f, ok := r.about(s.Server); !ok || f.Result != "ended" {
-			t.Errorf("found %v, want the server ended", r.Findings)
-		}
-		s.WaitDead()
-	})
-}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,12 +69,12 @@ func TestRestartHanging(t *testing.T) {
 	t.Parallel()
 	s := greeted(t, setup{Flags: polite("--hibernate=1h", "--eof-grace=1h")}, "serve")
 	s.mode("stay")
-	if o := s.restart("--all", "--force"); o.code != 0 {
+	if o := s.restart("--force", s.ID()); o.code != 0 {
 		t.Fatalf("%+v", o)
 	}
 	stays := s.lastServer()
 	s.mode("")
-	if o := s.restart("--all", "--force"); o.code != 0 || s.lastServer() == stays {
+	if o := s.restart("--force", s.ID()); o.code != 0 || s.lastServer() == stays {
 		t.Errorf("%+v", o)
 	}
 	s.echo(1)
@@ -85,7 +86,7 @@ func TestRestartCannot(t *testing.T) {
 	t.Parallel()
 	plain := greeted(t, setup{Flags: polite()}, "serve", "daemon")
 	server := plain.lastServer()
-	if o := plain.restart("--all"); o.code != 1 || !strings.Contains(o.stderr, "wrap CLIENT -- --hibernate 30m") || plain.lastServer() != server {
+	if o := plain.restart(plain.ID()); o.code != 1 || !strings.Contains(o.stderr, "wrap CLIENT -- --hibernate 30m") || plain.lastServer() != server {
 		t.Errorf("without a front: %+v", o)
 	}
 	plain.echo(1)
@@ -95,7 +96,7 @@ func TestRestartCannot(t *testing.T) {
 
 	lazy := greeted(t, setup{Flags: sleepy()}, "serve")
 	lazy.asleep(1)
-	if o := lazy.restart("--all"); o.code != 0 || !strings.Contains(o.stdout, "the next message starts the server") {
+	if o := lazy.restart(lazy.ID()); o.code != 0 || !strings.Contains(o.stdout, "the next message starts the server") {
 		t.Errorf("asleep: %+v", o)
 	}
 	lazy.echo(1)
@@ -114,11 +115,11 @@ func TestRestartFails(t *testing.T) {
 	t.Parallel()
 	s := greeted(t, setup{Flags: polite("--hibernate=1h")}, "serve")
 	s.mode("crash=3")
-	if o := s.restart("--all"); o.code != 1 || !strings.Contains(o.stderr, "exited with code 3") {
+	if o := s.restart(s.ID()); o.code != 1 || !strings.Contains(o.stderr, "exited with code 3") {
 		t.Errorf("%+v", o)
 	}
 	s.mode("")
-	if o := s.restart("--all"); o.code != 0 { // Once more, and without the pause.
+	if o := s.restart(s.ID()); o.code != 0 { // Once more, and without the pause.
 		t.Errorf("%+v", o)
 	}
 	s.echo(1)
@@ -160,12 +161,13 @@ func TestRestartOn(t *testing.T) {
 // The sessions of a shared server go on with another one.
 func TestShareRestart(t *testing.T) {
 	t.Parallel()
-	s := share(t)
+	name := "--name=restart-" + strconv.Itoa(os.Getpid()) // root sees the sessions of others, too
+	s := share(t, name)
 	a, b := s.client(), s.client()
 	a.echo()
 	a.write(toolCall(77, "hold", ""))
 	testkit.Until(t, "held", func() bool { return s.received(`"hold"`) })
-	if out := s.tether("restart", "--all", "--force"); !strings.Contains(out, "restarted ") {
+	if out := s.tether("restart", name, "--force"); !strings.Contains(out, "restarted ") {
 		t.Errorf("%s", out)
 	}
 	if r := a.answer(77); r.Error == nil || !strings.Contains(r.Error.Message, "the server was restarted") {
@@ -176,7 +178,7 @@ func TestShareRestart(t *testing.T) {
 	if n := s.starts(); n != 2 {
 		t.Errorf("%d servers were started, want 2", n)
 	}
-	if out := s.tether("restart", "--all"); !strings.Contains(out, "restarted ") {
+	if out := s.tether("restart", name); !strings.Contains(out, "restarted ") {
 		t.Errorf("%s", out)
 	}
 	a.echo()

@@ -46,6 +46,7 @@ func (s *scenario) signal(ts *testscript.TestScript, args []string) {
 			_ = syscall.Kill(pid, sig) // in the control they are one
 			stage.AwaitExit(s.t, pid)
 		}
+		stage.AwaitExit(s.t, s.Server) // by its death signal: while it ends nobody can read what it is
 	default:
 		ts.Check(syscall.Kill(s.pid(ts, args[0]), sig))
 	}
@@ -75,6 +76,11 @@ func (s *scenario) pid(ts *testscript.TestScript, whom string) int {
 		return s.PID
 	case "server":
 		return s.Server
+	case "front":
+		if s.setup.Bare {
+			return s.Server
+		}
+		return childrenOf(s.PID)[0]
 	case "supervisor":
 		if s.setup.Bare {
 			return s.Server

@@ -33,7 +33,7 @@ const (
 //	tree ROOT [CHILD...]           starts the session, and waits until all of the tree is up (fixture/main.go)
 //	start ROOT [CHILD...]          the same, without waiting
 //	session NAME                   a further session of this name, or back to one: the others' records lie beside its own
-//	signal WHOM SIGNAL             gateway, group (the gateway's), wrapper, wrapper-group, supervisor, server, or pair: the
+//	signal WHOM SIGNAL             gateway, group (the gateway's), wrapper, wrapper-group, front, supervisor, server, or pair: the
 //	                               wrapper's two so that neither sees the other's end
 //	connect unix|tcp [UID]         a process outside connects to what listens in the tree; disconnect ends it
 //	trace WHOM                     holds a process by ptrace

@@ -183,15 +183,3 @@ func testLastOutput(t *testing.T, stdio, file string, want []byte) {
 	}
 	c.s.Gone()
 }
-
-// The wrapper's own words never get on stdout, however much it has to say.
-func TestStdoutIsTheServers(t *testing.T) {
-	t.Parallel()
-	s := startGateway(t).newSession()
-	s.Spawn(setup{Flags: quick("--log-level=trace", "--log-file=")}, "/bin/sh", "-c", "exit 3")
-	if all := s.ReadToEnd(); all != "" {
-		t.Errorf("stdout has %q", all)
-	}
-	wantExit(t, s.Wait(), "exit 3")
-	s.Gone()
-}

@@ -77,12 +77,11 @@ func Pipe(t testing.TB) (r, w *os.File) {
 func (k *Kin) Await() int {
 	k.t.Helper()
 	line := k.Line()
-	role, number, _ := strings.Cut(strings.TrimSpace(line), " ")
+	_, number, _ := strings.Cut(strings.TrimSpace(line), " ")
 	pid, err := strconv.Atoi(number)
 	if err != nil {
 		k.t.Fatalf("odd report %q", line)
 	}
-	use(role)
 	k.PIDs = append(k.PIDs, pid)
 	return pid
 }

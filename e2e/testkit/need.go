@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -51,8 +50,18 @@ const Has = "MCP_TETHER_HAS"
 // Needs begins what a skipped test says.
 const Needs = "this needs "
 
-// skipped tells whether any test of this process was skipped.
-var skipped atomic.Bool
+// SkipsVar names the file in which each test that is left out notes why, a line each. make tells them at the end.
+const SkipsVar = "MCP_TETHER_SKIPS"
+
+// skip leaves a test out.
+func skip(t testing.TB, why string) {
+	t.Helper()
+	if f, err := os.OpenFile(os.Getenv(SkipsVar), os.O_WRONLY|os.O_APPEND, 0); err == nil {
+		_, _ = f.WriteString(why + "\n")
+		_ = f.Close()
+	}
+	t.Skip(why)
+}
 
 // Need skips a test for which something is not there. It fails the test if the machine has declared that it is.
 func Need(t testing.TB, wants ...Want) {
@@ -74,9 +83,8 @@ func Lacks(t testing.TB, want Want, lacks bool, what string) {
 	if slices.Contains(strings.Fields(os.Getenv(Has)), string(want)) {
 		t.Fatalf("%s%s%s, and %s declares it", Needs, want, what, Has)
 	}
-	skipped.Store(true)
 	t.Logf("not here%s", what)
-	t.Skip(Needs + string(want))
+	skip(t, Needs+string(want))
 }
 
 // probe tells whether the machine has what can be asked for without a test.
@@ -125,8 +133,7 @@ const (
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		skipped.Store(true)
-		t.Skip(LeftOut)
+		skip(t, LeftOut)
 	}
 }
 
@@ -137,8 +144,7 @@ const InProof = "MCP_TETHER_PROOF"
 func Proof(t testing.TB) {
 	t.Helper()
 	if os.Getenv(InProof) == "" {
-		skipped.Store(true)
-		t.Skip(LeftToProof)
+		skip(t, LeftToProof)
 	}
 }
 
@@ -161,11 +167,10 @@ func Rounds(usual int) int {
 // reason.
 func SkipAs(t testing.TB, output string) {
 	t.Helper()
-	skipped.Store(true)
 	for line := range strings.Lines(output) {
 		for _, reason := range []string{Needs, LeftOut, LeftToProof} {
 			if _, rest, found := strings.Cut(line, reason); found {
-				t.Skip(reason + strings.TrimSpace(rest))
+				skip(t, reason+strings.TrimSpace(rest))
 			}
 		}
 	}

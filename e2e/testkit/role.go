@@ -7,12 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
-	"strings"
-	"sync"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/e2e/stage"
 )
 
 // lifelineFD is the descriptor on which a role reports; see Kin.
@@ -21,12 +21,8 @@ const lifelineFD = 3
 // roleWord is the first argument of a test binary that plays a role.
 const roleWord = "role"
 
-// roles are what the test binary can play, and whether a test has asked for it.
-var roles = struct {
-	sync.Mutex
-	play map[string]func()
-	used map[string]bool
-}{play: map[string]func(){}, used: map[string]bool{}}
+// roles are what the test binary can play.
+var roles = map[string]func(){}
 
 // Package variables are set on the main thread. A role stays on that thread, because it may have to end it.
 var _ = holdMainThread()
@@ -43,10 +39,10 @@ func playing() bool { return len(os.Args) > 2 && os.Args[1] == roleWord }
 // Role registers what the test binary does when it is executed in the role. Set a package variable to the result, beside
 // the tests that use it: var _ = testkit.Role("name", play).
 func Role(name string, play func()) bool {
-	if roles.play[name] != nil {
+	if roles[name] != nil {
 		panic("two roles are called " + name)
 	}
-	roles.play[name] = play
+	roles[name] = play
 	return true
 }
 
@@ -58,14 +54,10 @@ func Rest(name string) bool {
 	})
 }
 
-// idleRoles begins the line that names the roles that no test has used.
-const idleRoles = "roles that no test has used: "
-
-// Run is what TestMain exits with. It plays the role that the binary was executed in, or else runs the tests, and fails
-// if they have left a role unused. That is known only when all tests of the package have run, and none was skipped.
+// Run is what TestMain exits with. It plays the role that the binary was executed in, or else runs the tests.
 func Run(m *testing.M) int {
 	if playing() {
-		play := roles.play[os.Args[2]]
+		play := roles[os.Args[2]]
 		if play == nil {
 			Fail("no such role: " + os.Args[2])
 		}
@@ -74,56 +66,31 @@ func Run(m *testing.M) int {
 	}
 	// Under a strict umask only its owner may run the test binary, and some tests run it as another user.
 	_ = os.Chmod("/proc/self/exe", 0o755) //nolint:gosec // it is what a compiler makes
-	code := m.Run()
-	if !ranAllTests() {
-		return code
-	}
-	if idle := unused(); len(idle) > 0 {
-		fmt.Fprintf(os.Stderr, "%s%s\n", idleRoles, strings.Join(idle, ", "))
-		return max(code, 1)
-	}
-	return code
+	AtOnce()
+	return m.Run()
 }
 
-// ranAllTests reports whether every test was asked for, and had what it needs.
-func ranAllTests() bool {
-	if skipped.Load() {
-		return false
+// AtOnce says how many tests run at a time, unless -parallel does: more than there are processors, for they wait for processes more
+// than they compute. Where there is little room for processes it is a few, as each test has some dozens, with half a dozen threads.
+func AtOnce() {
+	const usual, little, each = 8, 2048, 500
+	flag.Parse()
+	given, n := false, max(usual, runtime.GOMAXPROCS(0))
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if room := stage.Room(); room < little {
+		n = max(room/each, 1)
 	}
-	for _, name := range []string{"run", "skip", "list", "fuzz", "bench"} {
-		if f := flag.Lookup("test." + name); f != nil && f.Value.String() != "" {
-			return false
-		}
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(n))
 	}
-	return true
-}
-
-func unused() []string {
-	roles.Lock()
-	defer roles.Unlock()
-	var idle []string
-	for name := range roles.play {
-		if !roles.used[name] {
-			idle = append(idle, name)
-		}
-	}
-	slices.Sort(idle)
-	return idle
-}
-
-func use(name string) {
-	roles.Lock()
-	defer roles.Unlock()
-	roles.used[name] = true
 }
 
 // Command executes the test binary in a role, with further arguments (RoleArgs).
 func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
-	if roles.play[name] == nil {
+	if roles[name] == nil {
 		t.Fatalf("no such role: %s", name)
 	}
-	use(name)
 	return exec.Command(self(t), append([]string{roleWord, name}, args...)...)
 }
 

@@ -32,7 +32,7 @@ const (
 )
 
 // start spawns argv with its stdin and stdout in our hands. The clock starts right before the fork.
-func (b *bench) start(argv []string, l link) (*live, error) {
+func start(argv []string, l link) (*live, error) {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", argv[0], err)
@@ -42,7 +42,7 @@ func (b *bench) start(argv []string, l link) (*live, error) {
 	s := &live{in: in, out: out}
 	err = errors.Join(inErr, outErr)
 	if err == nil {
-		err = b.fork(s, path, argv, theirIn, theirOut)
+		err = s.fork(path, argv, theirIn, theirOut)
 	}
 	_, _ = theirIn.Close(), theirOut.Close()
 	if err != nil {
@@ -51,18 +51,11 @@ func (b *bench) start(argv []string, l link) (*live, error) {
 	return s, err
 }
 
-var errStopping = errors.New("the bench is being stopped")
-
 // fork starts s as path.
-func (b *bench) fork(s *live, path string, argv []string, in, out *os.File) (err error) {
-	attr := &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{in.Fd(), out.Fd(), 2}}
-	b.starting.Lock()
-	defer b.starting.Unlock()
-	if b.stopping {
-		return errStopping
-	}
+func (s *live) fork(path string, argv []string, in, out *os.File) (err error) {
 	s.spawned = time.Now()
-	if s.pid, err = syscall.ForkExec(path, argv, attr); err != nil {
+	s.pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{in.Fd(), out.Fd(), 2}})
+	if err != nil {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
 	return nil

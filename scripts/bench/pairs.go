@@ -27,7 +27,7 @@ func pairs(n int, f func(subject) (float64, error), base, s subject) (without, w
 	return without, with, nil
 }
 
-// compare adds a row for each subject, against bare.
+// compare adds a row for each subject, against bare: both figures, and the medians of the pairs' quotients and differences.
 func (t *table) compare(kase string, n int, f func(subject) (float64, error), subjects ...subject) error {
 	for _, s := range subjects {
 		if s.missing {
@@ -41,13 +41,17 @@ func (t *table) compare(kase string, n int, f func(subject) (float64, error), su
 	return nil
 }
 
-// against adds a row: both figures, and the medians of the pairs' quotients and differences.
+// against is compare for one subject, and another base.
 func (t *table) against(base, s subject, kase string, n int, f func(subject) (float64, error)) error {
 	without, with, err := pairs(n, f, base, s)
 	if err != nil {
 		return err
 	}
-	t.add(s.name, kase, float64(n), median(without), median(with), median(ratios(with, without)), median(differences(with, without)))
+	var ratios, differences []float64
+	for i := range with {
+		ratios, differences = append(ratios, with[i]/without[i]), append(differences, with[i]-without[i])
+	}
+	t.add(s.name, kase, float64(n), median(without), median(with), median(ratios), median(differences))
 	return nil
 }
 
@@ -83,40 +87,11 @@ func trips(do func(i int) error) (float64, error) {
 	return median(all), nil
 }
 
-// quantile of a set; NaN of none. It does not change the order of its argument.
-func quantile(xs []float64, q float64) float64 {
+// median of a set; NaN of none. It does not change the order of its argument.
+func median(xs []float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
 	}
 	sorted := slices.Sorted(slices.Values(xs))
-	at := q * float64(len(sorted)-1)
-	low := int(math.Floor(at))
-	high := min(low+1, len(sorted)-1)
-	return sorted[low] + (sorted[high]-sorted[low])*(at-float64(low))
-}
-
-func median(xs []float64) float64 { return quantile(xs, 0.5) }
-
-func mean(xs []float64) float64 {
-	var sum float64
-	for _, x := range xs {
-		sum += x
-	}
-	return sum / float64(len(xs))
-}
-
-func differences(with, without []float64) []float64 {
-	out := make([]float64, len(with))
-	for i := range with {
-		out[i] = with[i] - without[i]
-	}
-	return out
-}
-
-func ratios(with, without []float64) []float64 {
-	out := make([]float64, len(with))
-	for i := range with {
-		out[i] = with[i] / without[i]
-	}
-	return out
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

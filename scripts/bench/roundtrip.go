@@ -38,7 +38,7 @@ func measureRoundtrip(b *bench) (table, error) {
 
 // pingPong returns the median round trip of one session, in microseconds.
 func (b *bench) pingPong(s subject, l link) (float64, error) {
-	sess, err := b.start(s.command("cat"), l)
+	sess, err := start(s.command("cat"), l)
 	if err != nil {
 		return 0, err
 	}

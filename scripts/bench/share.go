@@ -15,7 +15,7 @@ import (
 // answerArg has this program play an MCP server that answers every request with an empty result.
 const answerArg = "answer"
 
-func answer([]string) int {
+func answer() int {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		_, after, isRequest := bytes.Cut(lines.Bytes(), []byte(`"id":`))
 		if !isRequest {
@@ -42,7 +42,7 @@ func (b *bench) sharing() subject { return b.with("--share", "--share-linger=0s"
 
 // greet starts a session and completes the handshake.
 func (b *bench) greet(argv []string, l link) (*live, error) {
-	s, err := b.start(argv, l)
+	s, err := start(argv, l)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func measureShare(b *bench) (table, error) {
 // server's session.
 func weighShared(all []*live) (float64, error) {
 	var pids []int
-	for _, p := range stage.Below(os.Getpid()) {
+	for _, p := range stage.Living() {
 		if strings.HasPrefix(p.Comm, "mcp-tether") {
 			pids = append(pids, p.PID)
 		}

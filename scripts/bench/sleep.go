@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -36,7 +35,7 @@ func measureSleep(b *bench) (table, error) {
 	t := table{
 		Title: "Asleep: sessions below gateways, which are SIGKILLed",
 		Columns: []string{
-			"sessions", "started in s", "asleep: PSS median kB", "PSS of ours in all MB", "of the machine, each kB", "wake ms", "max ms", "all gone after ms",
+			"sessions", "asleep: PSS median kB", "PSS of ours in all MB", "of the machine, each kB", "wake ms", "all gone after ms",
 		},
 	}
 	for _, c := range []struct {
@@ -53,7 +52,6 @@ func measureSleep(b *bench) (table, error) {
 			s := &sleepers{b: b, play: play, flags: []string{"--lazy", c.flag}}
 			t.add(c.name, "", s.measure(c.n, c.woken)...)
 		})
-		reapOrphans()
 		if err != nil {
 			return t, err
 		}
@@ -69,12 +67,11 @@ func (s *sleepers) measure(n, woken int) []float64 {
 	s.start(0, 1) // What the server publishes is known from now on.
 	s.gateways[0].Call("close", "0", "stdin")
 	s.gateways[0].Call("wait", "0")
-	before, from := available(), time.Now()
+	before := available()
 	for i := 0; i < n; i += sleepersAtOnce {
 		s.start(i, min(sleepersAtOnce, n-i))
 	}
 	s.await(n)
-	took := time.Since(from).Seconds()
 	var wakes []float64
 	for i := range woken {
 		from := time.Now()
@@ -89,7 +86,7 @@ func (s *sleepers) measure(n, woken int) []float64 {
 	time.Sleep(3 * time.Second) // what they need on their way to sleep is not what a sleeper needs
 	machine := (before - available()) / float64(n)
 	asleep, all := s.weigh()
-	return []float64{float64(n), took, 1000 * asleep, all, 1000 * machine, median(wakes), quantile(wakes, 1), s.end()}
+	return []float64{float64(n), 1000 * asleep, all, 1000 * machine, median(wakes), s.end()}
 }
 
 // start starts sessions, one a gateway, and is their client until the handshake is over.
@@ -98,7 +95,7 @@ func (s *sleepers) start(first, n int) {
 		s.play.Fatalf("beside %d sessions less than %d MB are left", first, spareMemory)
 	}
 	s.ask(first, n, func(name string) []string {
-		return append([]string{"spawn", name, "stderr=" + filepath.Join(s.b.dir, "stderr"), "--"}, s.b.with(s.flags...).command(s.b.self, answerArg)...)
+		return append([]string{"spawn", name, "stderr=/tmp/stderr", "--"}, s.b.with(s.flags...).command(s.b.self, answerArg)...)
 	})
 	s.say(first, n, hello)
 	s.hear(first, n)
@@ -136,7 +133,7 @@ func (s *sleepers) below() []stage.Proc {
 
 // await waits until each session is one process.
 func (s *sleepers) await(n int) {
-	for deadline := time.Now().Add(s.b.limit()); len(s.below()) != n; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Hour); len(s.below()) != n; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.play.Fatalf("there are %d processes of %d sessions", len(s.below()), n)
 		}
@@ -165,7 +162,7 @@ func (s *sleepers) end() float64 {
 	for _, g := range s.gateways {
 		g.Signal(unix.SIGKILL)
 	}
-	if left := stage.Outlasting(s.b.limit(), all...); len(left) > 0 {
+	if left := stage.Outlasting(time.Hour, all...); len(left) > 0 {
 		s.play.Fatalf("after the gateways' death %d live on", len(left))
 	}
 	return ms(time.Since(from))

@@ -4,27 +4,12 @@ import "time"
 
 // measureStartup times spawn to the server's first byte. The server is echo: all it does is that byte.
 func measureStartup(b *bench) (table, error) {
-	t := table{
-		Title:   "Start-up: spawn to the server's first byte",
-		Columns: []string{"pairs", "bare ms", "wrapped ms", "wrapped p95 ms", "added ms"},
-	}
-	for _, s := range againAnd(b.subjects...) {
-		if s.missing {
-			t.missing(s.name, "")
-			continue
-		}
-		without, with, err := pairs(b.rounds, b.startOnce, bare(), s)
-		if err != nil {
-			return t, err
-		}
-		t.add(s.name, "", float64(b.rounds), median(without), median(with), quantile(with, 0.95),
-			median(differences(with, without)))
-	}
-	return t, nil
+	t := table{Title: "Start-up: spawn to the server's first byte, in ms", Columns: pairColumns()}
+	return t, t.compare("", b.rounds, startOnce, againAnd(b.subjects...)...)
 }
 
-func (b *bench) startOnce(s subject) (float64, error) {
-	l, err := b.start(s.command("/bin/echo", "ready"), pipes)
+func startOnce(s subject) (float64, error) {
+	l, err := start(s.command("/bin/echo", "ready"), pipes)
 	if err != nil {
 		return 0, err
 	}

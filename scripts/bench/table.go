@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,74 +30,38 @@ func (t *table) missing(subject, kase string) {
 	t.Rows = append(t.Rows, row{Subject: subject, Case: kase, Missing: true})
 }
 
-func (t table) markdown(w io.Writer) error {
+// String is the table in Markdown.
+func (t table) String() string {
 	var s strings.Builder
-	withCase := slices.ContainsFunc(t.Rows, func(r row) bool { return r.Case != "" })
-	fmt.Fprintf(&s, "### %s\n\n", t.Title)
-	head := []string{""}
-	if withCase {
-		head = append(head, "")
-	}
-	head = append(head, t.Columns...)
-	fmt.Fprintf(&s, "| %s |\n|%s\n", strings.Join(head, " | "), rule(len(head)-len(t.Columns), len(t.Columns)))
+	head := append([]string{"", ""}, t.Columns...)
+	fmt.Fprintf(&s, "### %s\n\n| %s |\n|---|---|%s\n", t.Title, strings.Join(head, " | "), strings.Repeat("---:|", len(t.Columns)))
 	for _, r := range t.Rows {
-		cells := []string{r.Subject}
-		if withCase {
-			cells = append(cells, r.Case)
-		}
-		fmt.Fprintf(&s, "| %s |\n", strings.Join(append(cells, r.cells(t.whole())...), " | "))
+		fmt.Fprintf(&s, "| %s |\n", strings.Join(append([]string{r.Subject, r.Case}, r.cells(len(t.Columns))...), " | "))
 	}
-	s.WriteString("\n")
-	if _, err := io.WriteString(w, s.String()); err != nil {
-		return fmt.Errorf("print the results: %w", err)
-	}
-	return nil
+	return s.String() + "\n"
 }
 
-func rule(left, right int) string {
-	return strings.Repeat("---|", left) + strings.Repeat("---:|", right)
-}
-
-// whole tells which columns hold counts only; those are printed without decimals.
-func (t table) whole() []bool {
-	whole := make([]bool, len(t.Columns))
-	for i := range whole {
-		whole[i] = true
-		for _, r := range t.Rows {
-			if i < len(r.Values) && !math.IsNaN(r.Values[i]) && r.Values[i] != math.Trunc(r.Values[i]) {
-				whole[i] = false
-			}
-		}
-	}
-	return whole
-}
-
-func (r row) cells(whole []bool) []string {
-	cells := make([]string, len(whole))
+func (r row) cells(n int) []string {
 	if r.Missing {
-		cells[0] = "not installed"
-		return cells
+		return append([]string{"not installed"}, make([]string, n-1)...)
 	}
-	for i, v := range r.Values {
-		cells[i] = figure(v, whole[i])
+	var cells []string
+	for _, v := range r.Values {
+		cells = append(cells, figure(v))
 	}
 	return cells
 }
 
 // figure prints about three digits: more would only be noise.
-func figure(v float64, whole bool) string {
+func figure(v float64) string {
 	digits := 2
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):
 		return "never"
-	case whole || size >= 1000:
+	case v == math.Trunc(v) || size >= 1000:
 		digits = 0
 	case size >= 100:
 		digits = 1
 	}
-	text := strconv.FormatFloat(v, 'f', digits, 64)
-	if text == "-0.00" {
-		return "0.00"
-	}
-	return text
+	return strconv.FormatFloat(v, 'f', digits, 64)
 }

@@ -48,12 +48,12 @@ func (l *life) fail(format string, args ...any) {
 	l.note("BAD: %s", what)
 	l.tally.bad("life %d (%s): %s", l.number, l.mode.name, what)
 	log, _ := os.ReadFile(l.log())
-	_ = os.WriteFile(fmt.Sprintf("%s/%d-%d.txt", l.dir, l.tally.Seed, l.number), []byte(l.notes.String()+"\n"+string(log)), 0o644)
+	_ = os.WriteFile(fmt.Sprintf("%s/%d-%d.txt", l.dir, l.tally.seed, l.number), []byte(l.notes.String()+"\n"+string(log)), 0o644)
 }
 
 // live lives the life from beginning to end.
 func (s *soak) live(number int) {
-	l := &life{plan: makePlan(s.tally.Seed, number, s.image != ""), soak: s, killed: map[string]bool{}}
+	l := &life{plan: makePlan(s.tally.seed, number, s.image != ""), soak: s, killed: map[string]bool{}}
 	l.note("%s", l.plan)
 	s.tally.count("sessions, " + l.mode.name)
 	var err error
@@ -137,7 +137,7 @@ func (l *life) isWild(p process) bool {
 	if p.life == 0 || p.life >= firstSteady || p.role == roleFront {
 		return false
 	}
-	other := makePlan(l.tally.Seed, p.life, l.image != "")
+	other := makePlan(l.tally.seed, p.life, l.image != "")
 	return other.mode.shared && !other.mode.spared
 }
 
@@ -149,6 +149,10 @@ func (l *life) pair() []process {
 // strike kills or stops processes.
 func (l *life) strike(st step, targets []process) {
 	for _, p := range targets {
+		// Without its anchor a supervisor has the look of one (roleOf).
+		if p.role == roleAnchor && p.PPID == 1 && l.killed[roleAnchor] {
+			p.role = roleSupervisor
+		}
 		name := p.role
 		if name == roleMember {
 			name = "process of a server"

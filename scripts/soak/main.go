@@ -7,9 +7,9 @@
 // from beginning to end: their memory and descriptors must not grow. Some processes are none of mcp-tether's business: they
 // must live. All of it is in pid, mount and cgroup namespaces of its own.
 //
-//	soak -hours 2             goes on where the last run was interrupted
-//	soak -hours 0.1 -seed 7   begins anew where the seed is another one
-//	soak -life 1234           one life of the seed again, and what happened
+//	soak -hours 2
+//	soak -hours 0.1 -seed 7   the same lives each time
+//	soak -seed 7 -life 1234   one life of the seed again, and what happened
 //
 // It needs root, a writable cgroup v2 hierarchy, node and the packages of e2e/npm. With docker there are containers, too. It
 // exits 0 when nothing leaked, was hit, hung or grew, and 1 otherwise; 2 when it could not run.
@@ -26,34 +26,30 @@ import (
 
 // options are the command line. The inner process has the same one.
 type options struct {
-	bin    string
-	hours  float64
-	seed   uint64
-	slots  int
-	life   int
-	dir    string
-	engine bool
-	cast   string // the fixture
+	bin   string
+	hours float64
+	seed  uint64
+	life  int
+	dir   string
+	cast  string // the fixture
 }
 
 func parse(args []string) (options, error) {
 	var o options
 	f := flag.NewFlagSet("soak", flag.ContinueOnError)
 	f.StringVar(&o.bin, "bin", "bin/mcp-tether", "the `program` under test")
-	f.Float64Var(&o.hours, "hours", 2, "how many hours in all, those of earlier runs of the seed among them")
-	f.Uint64Var(&o.seed, "seed", 0, "what the lives are made from; 0 for that of the last run, or a new one")
-	f.IntVar(&o.slots, "slots", 4, "lives at a time")
+	f.Float64Var(&o.hours, "hours", 2, "how many hours")
+	f.Uint64Var(&o.seed, "seed", 0, "what the lives are made from; 0 for a new one")
 	f.IntVar(&o.life, "life", 0, "only the life with this `number`, and say what happens in it")
 	f.StringVar(&o.dir, "dir", "bin/soak", "the `directory` for what was counted and for what failed")
-	f.BoolVar(&o.engine, "engine", true, "with containers, if there is docker")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	if o.hours <= 0 || o.slots < 1 || o.life < 0 {
-		return o, errors.New("-hours and -slots must be above zero")
+	if o.hours <= 0 || o.life < 0 {
+		return o, errors.New("-hours must be above zero")
 	}
 	for _, path := range []*string{&o.bin, &o.dir} {
 		var err error
@@ -64,7 +60,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// duration is how long all runs of the seed take together.
+// duration is how long it takes.
 func (o options) duration() time.Duration { return time.Duration(o.hours * float64(time.Hour)) }
 
 // errFound says that mcp-tether did not keep its promise.

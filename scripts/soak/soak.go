@@ -21,6 +21,8 @@ import (
 )
 
 const (
+	// atOnce is how many lives there are at a time.
+	atOnce = 4
 	// sweepPause is between two sweeps, as from cron.
 	sweepPause = time.Minute
 	// samplePause is between two samples of what lasts.
@@ -63,21 +65,17 @@ func soakWithin(fixture string, args []string) error {
 			return err
 		}
 	}
-	if s.tally, err = openTally(o); err != nil {
-		return err
-	}
+	s.tally = newTally(o.seed)
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
-	fmt.Printf("soak: seed %d, life %d, %.2f of %.2f hours done, containers: %v\n", s.tally.Seed, s.tally.Next, s.tally.Elapsed.Hours(), s.hours, s.image != "")
+	fmt.Printf("soak: seed %d, %.2f hours, containers: %v\n", s.tally.seed, s.hours, s.image != "")
 	if s.life > 0 {
-		before := len(s.tally.Bad)
-		s.live(s.life)
-		if len(s.tally.Bad) > before {
+		if s.live(s.life); len(s.tally.wrong) > 0 {
 			return errFound
 		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.duration()-s.tally.Elapsed)
+	ctx, cancel := context.WithTimeout(ctx, s.duration())
 	defer cancel()
 	if err := s.run(ctx); err != nil {
 		return err
@@ -89,7 +87,7 @@ func soakWithin(fixture string, args []string) error {
 	}
 	defer report.Close()
 	s.tally.report(report)
-	if len(s.tally.Bad) > 0 {
+	if len(s.tally.wrong) > 0 {
 		return errFound
 	}
 	return nil
@@ -109,7 +107,7 @@ func (s *soak) run(ctx context.Context) error {
 		}
 		callers.Go(func() { st.call(s, done) })
 	}
-	for range s.slots {
+	for range atOnce {
 		workers.Go(func() {
 			for ctx.Err() == nil {
 				s.quiet.RLock()
@@ -121,7 +119,7 @@ func (s *soak) run(ctx context.Context) error {
 	for _, now := range []struct {
 		pause time.Duration
 		do    func()
-	}{{time.Second, s.watch}, {samplePause / 2, s.watchBox}, {samplePause, s.sample}, {sweepPause, s.sweep}, {quietPause, s.look}, {10 * time.Second, s.keepTally}} {
+	}{{time.Second, s.watch}, {samplePause / 2, s.watchBox}, {samplePause, s.sample}, {sweepPause, s.sweep}, {quietPause, s.look}} {
 		workers.Go(func() { every(ctx, now.pause, now.do) })
 	}
 	workers.Wait()
@@ -130,7 +128,7 @@ func (s *soak) run(ctx context.Context) error {
 	callers.Wait()
 	s.endSteady()
 	s.lookAtTheEnd()
-	return s.tally.save()
+	return nil
 }
 
 // every does something again and again until the context ends.
@@ -142,12 +140,6 @@ func every(ctx context.Context, pause time.Duration, do func()) {
 		case <-time.After(pause):
 			do()
 		}
-	}
-}
-
-func (s *soak) keepTally() {
-	if err := s.tally.save(); err != nil {
-		s.tally.bad("%v", err)
 	}
 }
 
@@ -172,7 +164,7 @@ func (s *soak) sample() {
 		st.measure(all)
 	}
 	s.tally.mu.Lock()
-	fmt.Printf("soak: %s, life %d, %d sweeps, %d bad\n", time.Since(s.tally.began).Round(time.Second)+s.tally.before, s.tally.Next, s.tally.Counts["sweeps"], len(s.tally.Bad))
+	fmt.Printf("soak: %s, life %d, %d sweeps, %d bad\n", time.Since(s.tally.began).Round(time.Second), s.tally.next, s.tally.counts["sweeps"], len(s.tally.wrong))
 	s.tally.mu.Unlock()
 }
 
@@ -217,12 +209,8 @@ func (s *soak) leftOfLives() (left []string) {
 
 // endSteady ends the sessions that lasted, and says how they fared.
 func (s *soak) endSteady() {
-	var trends []trend
 	for _, st := range s.lasting {
-		trends = append(trends, st.trends(s.tally)...)
-	}
-	if len(trends) > 0 && (len(s.tally.Steady) == 0 || trends[0].Minutes >= s.tally.Steady[0].Minutes) {
-		s.tally.Steady = trends
+		s.tally.steady = append(s.tally.steady, st.trends(s.tally)...)
 	}
 	for _, st := range s.lasting {
 		st.c.kill()

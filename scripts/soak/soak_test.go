@@ -2,52 +2,7 @@
 
 package main
 
-import (
-	"reflect"
-	"testing"
-	"time"
-)
-
-// A life can be had again from its seed and number, and two numbers are two lives.
-func TestPlanIsRepeated(t *testing.T) {
-	for n := range 50 {
-		if a, b := makePlan(7, n, true), makePlan(7, n, true); !reflect.DeepEqual(a, b) {
-			t.Errorf("%v\n%v", a, b)
-		}
-	}
-	if reflect.DeepEqual(makePlan(7, 1, true).steps, makePlan(7, 2, true).steps) || reflect.DeepEqual(makePlan(7, 1, true).steps, makePlan(8, 1, true).steps) {
-		t.Error("two lives are one")
-	}
-}
-
-// A run goes on where the last one of the seed was interrupted, and begins anew with another seed or when its hours are over.
-func TestTallyGoesOn(t *testing.T) {
-	o := options{dir: t.TempDir(), hours: 1, seed: 7}
-	first, err := openTally(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first.take()
-	first.count("x")
-	first.before = time.Minute
-	if err := first.save(); err != nil {
-		t.Fatal(err)
-	}
-	for what, c := range map[string]struct {
-		o    options
-		next int
-	}{
-		"the same seed": {o, 2},
-		"none given":    {options{dir: o.dir, hours: 1}, 2},
-		"another seed":  {options{dir: o.dir, hours: 1, seed: 8}, 1},
-		"it is over":    {options{dir: o.dir, hours: 0.001, seed: 7}, 1},
-	} {
-		got, err := openTally(c.o)
-		if err != nil || got.Next != c.next || got.Counts["x"] != c.next-1 {
-			t.Errorf("%s: next life %d, %v, %v", what, got.Next, got.Counts, err)
-		}
-	}
-}
+import "testing"
 
 // What grows is told from what only moves, and what did not last is not judged.
 func TestTrend(t *testing.T) {
@@ -70,8 +25,8 @@ func TestTrend(t *testing.T) {
 		"short":       {grow(sample{Files: 1}, fewest-1), 0, 0},
 	} {
 		tally, s := &tally{}, &steady{samples: map[string][]sample{"front 7": c.samples}}
-		if got := s.trends(tally); len(got) != c.judged || len(tally.Bad) != c.bad {
-			t.Errorf("%s: %+v, %v", what, got, tally.Bad)
+		if got := s.trends(tally); len(got) != c.judged || len(tally.wrong) != c.bad {
+			t.Errorf("%s: %+v, %v", what, got, tally.wrong)
 		}
 	}
 }

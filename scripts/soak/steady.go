@@ -18,18 +18,16 @@ const firstSteady = 1 << 30
 
 // sample is what a process holds.
 type sample struct {
-	PSS     int `json:"pss"` // kB
-	Files   int `json:"files"`
-	Threads int `json:"threads"`
+	PSS            int // kB
+	Files, Threads int
 }
 
 // trend compares the first quarter of a process's samples with the last, by their medians.
 type trend struct {
-	Name    string `json:"name"`
-	Minutes int    `json:"minutes"`
-	First   sample `json:"first"`
-	Last    sample `json:"last"`
-	Calls   int    `json:"calls"`
+	Name        string
+	Minutes     int
+	First, Last sample
+	Calls       int
 }
 
 // steady is a session that lasts as long as the soak, and is called all the time.

@@ -45,7 +45,7 @@ func enterWorld(o options) (err error) {
 	// Of the world outside they see the search path alone.
 	env := []string{"PATH=" + os.Getenv("PATH"), "PWD=" + source, "HOME=/run/home", "XDG_STATE_HOME=/run/state"}
 	engine := filepath.Join(filepath.Dir(cast.Fixture), "engine")
-	if _, missing := exec.LookPath("dockerd"); o.engine && missing == nil {
+	if _, missing := exec.LookPath("dockerd"); missing == nil {
 		out, err := exec.Command("scripts/engine", "start", engine, "docker", strconv.Itoa(os.Getpid())).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("start an engine: %w\n%s", err, out)

@@ -29,15 +29,8 @@ type campaign struct {
 	seed   uint64
 	bound  time.Duration
 	jobs   int
-	list   bool
 	file   string
-	// knownFile lists cases that may fail (known).
-	knownFile string
-	known     known
-	// again is how often a case that failed is run again (confirmed).
-	again int
-	// try runs a case once; it is one, but in tests.
-	try func(context.Context, Case) Result
+	known  known
 
 	cast stage.Programs
 	// cgroup is the directory below which each case gets one.
@@ -45,21 +38,14 @@ type campaign struct {
 	table  table
 	mu     sync.Mutex
 	next   int
-	// told are the failures in words. They are repeated below the table, where a reader of a long log looks first.
-	told []string
 }
 
 // run runs what the flags ask for and counts the cases that failed.
 func (c *campaign) run() (failed int, err error) {
-	c.try = c.one
 	if os.Geteuid() != 0 {
 		return 0, errors.New("namespaces and cgroups need root")
 	}
-	names, err := listIn(c.knownFile)
-	if err != nil {
-		return 0, err
-	}
-	if c.known, err = parseKnown(names); err != nil {
+	if c.known, err = readKnown(); err != nil {
 		return 0, err
 	}
 	var tidy func()
@@ -87,12 +73,6 @@ func (c *campaign) run() (failed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if c.list {
-		for _, k := range cases {
-			fmt.Println(k)
-		}
-		return 0, nil
-	}
 	if c.sample > 0 {
 		fmt.Printf("seed %d\n", c.seed)
 	}
@@ -100,12 +80,9 @@ func (c *campaign) run() (failed int, err error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	c.all(ctx, cases)
-	c.table.print(os.Stdout)
-	for _, text := range c.told {
-		fmt.Print(text)
-	}
-	fmt.Printf("%d of %d cases in %v, seed %d: %d failed\n", c.table.total(), len(cases), time.Since(began).Round(time.Second), c.seed, c.table.failed())
-	return c.table.failed(), nil
+	fmt.Print(c.table.String())
+	fmt.Printf("%d of %d cases in %v, seed %d: %d failed\n", c.table.total, len(cases), time.Since(began).Round(time.Second), c.seed, c.table.failed)
+	return c.table.failed, nil
 }
 
 // deadline bounds the time of a sample, and of nothing else.
@@ -191,12 +168,12 @@ func (c *campaign) cases(ctx context.Context) ([]Case, error) {
 
 // listed reads the cases from a file: the first word of each line is an id.
 func (c *campaign) listed(context.Context) ([]Case, error) {
-	lines, err := listIn(c.file)
+	text, err := os.ReadFile(c.file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read a list of cases: %w", err)
 	}
 	var out []Case
-	for _, line := range lines {
+	for _, line := range saying(string(text)) {
 		id := strings.Fields(line)[0]
 		if !c.filter.MatchString(id) {
 			continue
@@ -263,7 +240,7 @@ func (c *campaign) take(k Case, r Result) {
 		fmt.Printf("known   %s: %s: %s\n", r.Case, r.Verdict, reason)
 		return
 	}
-	c.tell(r.Verdict, r)
+	tell(r.Verdict, r)
 }
 
 // each runs the cases, several at once, until the context ends. What was seen until then counts.
@@ -292,38 +269,31 @@ func (c *campaign) each(ctx context.Context, cases []Case, done func(i int, r Re
 	wait.Wait()
 }
 
-// brokenTries is how often a case is tried that cannot be run.
-const brokenTries = 3
+// tries is how often a case is run that cannot be run, or fails.
+const tries = 3
 
 // confirmed runs a case. One that failed is run again, and counts if it fails once more. A failure that does not come
-// back may be due to the machine, or is a race to look for by hand. It is told at the end (told). One that the end of the
-// context leaves no time to run again counts.
+// back may be due to the machine, or is a race to look for by hand. One that the end of the context leaves no time to run again counts.
 func (c *campaign) confirmed(ctx context.Context, k Case) Result {
-	r := c.try(ctx, k)
-	for try := 1; try < brokenTries && r.Verdict == verdictBroken && ctx.Err() == nil; try++ {
-		r = c.try(ctx, k)
+	first := c.one(ctx, k)
+	for try := 1; try < tries && first.Verdict == verdictBroken && ctx.Err() == nil; try++ {
+		first = c.one(ctx, k)
 	}
-	first := r
 	if _, isKnown := c.known.match(first); isKnown || !first.failed() {
 		return first
 	}
-	held := first
-	for try := 0; try < c.again && ctx.Err() == nil; try++ {
-		switch r = c.try(ctx, k); {
-		case cutOff(ctx, r):
-		case r.failed():
+	last := first
+	for try := 1; try < tries && ctx.Err() == nil; try++ {
+		if r := c.one(ctx, k); r.failed() && !cutOff(ctx, r) {
 			return r
-		default:
-			held = r
+		} else if !r.failed() {
+			last = r
 		}
 	}
-	if held.failed() {
-		return first
+	if !last.failed() {
+		tell("once "+first.Verdict, first)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tell("once "+first.Verdict, first)
-	return held
+	return last
 }
 
 // cutOff reports whether the end of the context may be why a case could not be run.
@@ -331,18 +301,10 @@ func cutOff(ctx context.Context, r Result) bool {
 	return r.Verdict == verdictBroken && ctx.Err() != nil
 }
 
-// tell prints a case that failed, and keeps it for the end.
-func (c *campaign) tell(how string, r Result) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-7s %s\n        at %s\n        left: %s\n", how, r.Case, r.Fired, strings.Join(r.Left, ", "))
-	if len(r.AfterReap) > 0 {
-		fmt.Fprintf(&b, "        after reap --kill: %s\n", strings.Join(r.AfterReap, ", "))
-	}
-	if r.Why != "" {
-		fmt.Fprintf(&b, "        %.600s\n", strings.TrimSpace(r.Why))
-	}
-	fmt.Print(b.String())
-	c.told = append(c.told, b.String())
+// tell prints a case that failed.
+func tell(how string, r Result) {
+	fmt.Printf("%-7s %s\n        at %s\n        left: %s\n        after reap --kill: %s\n        %.600s\n",
+		how, r.Case, r.Fired, strings.Join(r.Left, ", "), strings.Join(r.AfterReap, ", "), strings.TrimSpace(r.Why))
 }
 
 // one runs a case in a sandbox of its own.

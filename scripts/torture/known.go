@@ -3,8 +3,8 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,20 +19,17 @@ type knownCase struct {
 	cases           *regexp.Regexp
 }
 
-// listIn gives the lines of a file that say something.
-func listIn(file string) ([]string, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read a list of cases: %w", err)
-	}
-	return slices.DeleteFunc(strings.Split(string(b), "\n"), func(line string) bool {
-		return strings.TrimSpace(line) == "" || line[0] == '#'
-	}), nil
+//go:embed known.txt
+var knownText string
+
+// saying gives the lines of a list that say something.
+func saying(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.TrimSpace(line) == "" || line[0] == '#' })
 }
 
-func parseKnown(lines []string) (known, error) {
+func readKnown() (known, error) {
 	var out known
-	for _, line := range lines {
+	for _, line := range saying(knownText) {
 		word := strings.Fields(line)
 		if len(word) < 3 {
 			return nil, fmt.Errorf("known case %q: want VERDICT CASES REASON", line)

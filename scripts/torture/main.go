@@ -55,11 +55,8 @@ func parseFlags() (*campaign, error) {
 	flag.DurationVar(&c.sample, "sample", 0, "run random cases for this long instead of all")
 	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "seed of the sample")
 	flag.DurationVar(&c.bound, "bound", 9*time.Second, "how long a session may take to end")
-	flag.IntVar(&c.again, "again", 2, "run a case that failed so often again; it counts if it fails once more, and is told otherwise")
 	flag.IntVar(&c.jobs, "jobs", runtime.NumCPU()+1, "cases at once")
 	flag.StringVar(&c.file, "cases", "", "run the cases whose ids begin the lines of this `FILE`")
-	flag.StringVar(&c.knownFile, "known", "scripts/torture/known.txt", "cases in this `FILE` may fail as it says")
-	flag.BoolVar(&c.list, "list", false, "list the ids of the cases instead of running them")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: see -help", flag.Arg(0))

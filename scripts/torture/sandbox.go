@@ -395,28 +395,16 @@ func (s *sandbox) judge(began time.Time) (verdict, why string) {
 	return s.afterReap(verdict)
 }
 
-// threads says what each thread of a hanging process does: its state, and the system call that it is in.
+// threads says what each thread of a hanging process does: the number of the system call that it is in.
 func threads(pid int) string {
 	var out []string
-	dir := fmt.Sprintf("/proc/%d/task", pid)
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		stat, _ := os.ReadFile(dir + "/" + e.Name() + "/stat")
-		state := "?"
-		if i := strings.LastIndexByte(string(stat), ')'); i > 0 && i+2 < len(stat) {
-			state = string(stat[i+2])
-		}
-		call, _ := os.ReadFile(dir + "/" + e.Name() + "/syscall")
-		word := strings.Fields(string(call))
-		if len(word) == 0 {
-			word = []string{"?"}
-		}
-		if nr, err := strconv.ParseUint(word[0], 10, 64); err == nil {
-			word[0] = callName(nr)
-		}
-		out = append(out, state+" "+word[0])
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
+	for _, f := range files {
+		call, _ := os.ReadFile(f)
+		number, _, _ := strings.Cut(string(call), " ")
+		out = append(out, strings.TrimSpace(number))
 	}
-	return " [" + strings.Join(out, ", ") + "]"
+	return fmt.Sprintf(" in %q", out)
 }
 
 // afterReap has reap clear what was left.

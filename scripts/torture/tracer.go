@@ -441,23 +441,10 @@ func (t *tracer) result() (fired string, counts map[string]map[string]int) {
 	return t.fired, counts
 }
 
-// describe says what a call is about: the path it names, or what its descriptor refers to.
+// describe says what a call is about: what its first two arguments are, as descriptor and as text.
 func describe(k *task, call string, info syscallInfo) string {
-	at := -1
-	switch call {
-	case "openat", "newfstatat", "mkdirat", "unlinkat", "renameat", "renameat2", "readlinkat", "faccessat", "faccessat2", "fchmodat", "statx":
-		at = 1
-	case "execve", "statfs", "stat", "lstat", "open", "mkdir", "rmdir", "unlink":
-		at = 0
-	case "linkat":
-		at = 3
-	case "read", "write", "close", "fstat", "getdents64", "flock", "fcntl", "ftruncate", "pidfd_send_signal", "lseek", "ioctl", "dup3":
-		return fmt.Sprintf("%s(%d <%s>, %#x, %#x)", call, int32(info.args[0]), fdLink(k.tgid, info.args[0]), info.args[1], info.args[2])
-	}
-	if at >= 0 {
-		return fmt.Sprintf("%s(%q, %#x)", call, peekString(k.tgid, info.args[at]), info.args[2])
-	}
-	return fmt.Sprintf("%s(%#x, %#x, %#x)", call, info.args[0], info.args[1], info.args[2])
+	a := info.args
+	return fmt.Sprintf("%s(%#x <%s> %q, %#x %q, %#x)", call, a[0], fdLink(k.tgid, a[0]), peekString(k.tgid, a[0]), a[1], peekString(k.tgid, a[1]), a[2])
 }
 
 // fdLink says what a descriptor refers to.
