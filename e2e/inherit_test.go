@@ -69,6 +69,20 @@ func TestServerInherits(t *testing.T) {
 	}
 }
 
+// A server behind a front has streams of the front, and what is ignored is not passed on. The rest is what its gateway gave.
+func TestServerBehindAFrontInherits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"plain", "all", "everything blocked"} {
+		want, got := inherited(t, dir, states[name], nil), inherited(t, dir, states[name], []string{"--hibernate=10m"})
+		for _, key := range []string{"SigBlk", "Umask", "limits"} {
+			if got[key] != want[key] || want[key] == "" {
+				t.Errorf("%s: %s is %q, want %q", name, key, got[key], want[key])
+			}
+		}
+	}
+}
+
 // The states are what they are called, or the test above compares nothing.
 func TestStatesDiffer(t *testing.T) {
 	t.Parallel()

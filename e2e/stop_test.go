@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"strconv"
@@ -89,7 +88,7 @@ func TestStopSomeHaveEnded(t *testing.T) {
 	if o := user.run(t, "stop", gone, s.ID()); o.code != 2 || !s.whole(4) {
 		t.Errorf("a user who is mistaken: exit code %d, %s", o.code, o.stderr)
 	}
-	as := fmt.Sprintf(",%d", nobody)
+	as := decimalString(nobody)
 	for _, c := range []struct {
 		ids  []string
 		code int

@@ -56,6 +56,9 @@ func direct() (above, error) {
 // foreignChildren lists the children that a process has beside the supervisor: a shell may have started them, and then executed
 // mcp-tether in its own place.
 func (c *common) foreignChildren() (out []proc.ID) {
+	if c.page != nil && c.page.Childless {
+		return nil
+	}
 	of := c.above.anchor
 	if of == 0 {
 		of = c.above.supervisor

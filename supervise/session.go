@@ -62,7 +62,7 @@ func (s *Session) listen() (err error) {
 	leave := proc.SignalSet(0)
 	if s.page != nil {
 		// All others stay blocked, and are read one by one: a flood of them would keep a thread in its handler.
-		leave = proc.SignalSet(s.page.Ignored) | ^proc.SessionSignals
+		leave = ^proc.SessionSignals
 	}
 	if s.above.terminal {
 		leave |= proc.JobControl
@@ -114,7 +114,7 @@ func (s *Session) pollOnce() {
 		case signals:
 			// They were read above.
 		case queued:
-			s.passQueued()
+			s.pass(s.page.Queued(nil))
 		case stdin:
 			s.request(teardown.StdinClosed, session.CauseStdin)
 		case clients:
@@ -247,24 +247,13 @@ func (s *Session) onSignals() {
 		}
 	}
 	s.onChildren(false)
-	for _, sig := range s.arrived {
-		if s.tree.server > 0 && !proc.Ends(sig) && sig != syscall.SIGCHLD {
-			_ = proc.SignalChild(s.tree.server, sig)
-		}
-	}
+	s.pass(s.arrived)
 }
 
-// fewSignals bounds how many signals are passed on in a turn.
-const fewSignals = 64
-
-// passQueued passes signals on that do not end the session.
-func (s *Session) passQueued() {
-	for range fewSignals {
-		sig, more := s.page.Queued()
-		if !more {
-			return
-		}
-		if sig != 0 && s.tree.server > 0 {
+// pass passes signals on that do not end the session.
+func (s *Session) pass(arrived []syscall.Signal) {
+	for _, sig := range arrived {
+		if s.tree.server > 0 && !proc.Ends(sig) && sig != syscall.SIGCHLD {
 			_ = proc.SignalChild(s.tree.server, sig)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"mcp-tether/internal/waiting"
 )
@@ -36,25 +35,21 @@ func hasRole(args []string, roles ...string) bool {
 // errRole says that a user has typed a role.
 var errRole = errors.New("this is for mcp-tether itself: use 'mcp-tether run'")
 
-// separator ends the name with which a word begins.
-const separator = ","
-
-// joined makes the word of a role: a name, and what is to be told as JSON. All of it can be written.
-func joined(name string, v any) string {
-	b, _ := json.Marshal(v)
-	return name + separator + string(b)
+// word makes the word of a role. All that is told can be written.
+func word(told any) string {
+	b, _ := json.Marshal(told)
+	return string(b)
 }
 
-// splitRole undoes inRole for a role with a word. It reads what is told into v.
-func splitRole(args []string, v any) (own []string, name string, err error) {
+// splitRole undoes inRole for a role with a word, which it reads into told.
+func splitRole(args []string, told any) (own []string, err error) {
 	if len(args) < 4 {
-		return nil, "", fmt.Errorf("%s: %w", args[1], errRole)
+		return nil, fmt.Errorf("%s: %w", args[1], errRole)
 	}
-	name, told, _ := strings.Cut(args[2], separator)
-	if err := json.Unmarshal([]byte(told), v); err != nil {
-		return nil, "", fmt.Errorf("%s %.80q: %w: %w", args[1], args[2], errRole, err)
+	if err := json.Unmarshal([]byte(args[2]), told); err != nil {
+		return nil, fmt.Errorf("%s %.80q: %w: %w", args[1], args[2], errRole, err)
 	}
-	return append([]string{args[0]}, args[3:]...), name, nil
+	return append([]string{args[0]}, args[3:]...), nil
 }
 
 // SweepArgs is the command line of a sweep, for the program that was started under the given name.
@@ -69,7 +64,7 @@ func IsSession(args []string) bool { return hasRole(args, "run", waiting.RoleSes
 // delegatedArgs is the command line of a child that becomes a user, for the program that was started under the given
 // name.
 func delegatedArgs(program string, uid int, words []string) []string {
-	return inRole(program, roleDelegated, append([]string{joined("", uid)}, words...)...)
+	return inRole(program, roleDelegated, append([]string{word(uid)}, words...)...)
 }
 
 // SplitDelegatedArgs undoes delegatedArgs: the command line without what is hidden. ok is false where the command line
@@ -78,8 +73,7 @@ func SplitDelegatedArgs(args []string) (own []string, uid int, ok bool, err erro
 	if !hasRole(args, roleDelegated) {
 		return nil, 0, false, nil
 	}
-	own, _, err = splitRole(args, &uid)
-	if err == nil && uid < 0 {
+	if own, err = splitRole(args, &uid); err == nil && uid < 0 {
 		// To setresuid(2), a negative number means "no other".
 		err = fmt.Errorf("%s: %w", args[1], errRole)
 	}

@@ -28,17 +28,17 @@ func TestHostArgs(t *testing.T) {
 
 // A user may type a role, and every process choose its command line.
 func TestRolesRefuse(t *testing.T) {
-	for _, w := range []string{"", "x", "k,3", `k,{"Lock":"a"}`, `k,{"Gateway":{"start":-1}}`, `k,{},`} {
+	for _, w := range []string{"", "x", "3", `{"Lock":"a"}`, `{"Gateway":{"start":-1}}`, `{},`} {
 		if _, _, ok, err := SplitHostArgs([]string{"tether", roleHost, w, "run"}); !ok || !errors.Is(err, errRole) {
 			t.Errorf("%q: %t, %v", w, ok, err)
 		}
 	}
-	for _, short := range [][]string{{"tether", roleHost}, {"tether", roleHost, "x,{}"}} {
+	for _, short := range [][]string{{"tether", roleHost}, {"tether", roleHost, "{}"}} {
 		if _, _, ok, err := SplitHostArgs(short); !ok || !errors.Is(err, errRole) {
 			t.Errorf("%q: %t, %v", short, ok, err)
 		}
 	}
-	for _, other := range [][]string{{"tether"}, {"tether", "run", "x", "y"}, {"tether", roleSweep, "x,1"}} {
+	for _, other := range [][]string{{"tether"}, {"tether", "run", "x", "y"}, {"tether", roleSweep, "1"}} {
 		if _, _, ok, _ := SplitHostArgs(other); ok || IsHost(other) {
 			t.Errorf("%q is taken for a host's", other)
 		}
@@ -63,7 +63,7 @@ func TestDelegatedArgs(t *testing.T) {
 		t.Errorf("%q, %d, %v, %v", own, uid, ok, err)
 	}
 	for _, args := range [][]string{
-		{"p", roleDelegated}, {"p", roleDelegated, ",1"}, {"p", roleDelegated, "1,2,3", "reap"}, {"p", roleDelegated, ",-1", "reap"}, {"p", roleDelegated, "reap", "--json"},
+		{"p", roleDelegated}, {"p", roleDelegated, "1"}, {"p", roleDelegated, "1,2,3", "reap"}, {"p", roleDelegated, "-1", "reap"}, {"p", roleDelegated, "reap", "--json"},
 	} {
 		if _, _, ok, err := SplitDelegatedArgs(args); !ok || err == nil {
 			t.Errorf("%q: %v, %v", args, ok, err)

@@ -59,7 +59,7 @@ func SessionArgs(program string, words []string) []string {
 // Host is what a new host is told by the process that starts it, as one word of the command line.
 type Host struct {
 	// Key names the shared server among the files of its user.
-	Key string `json:"-"`
+	Key string
 	// Lock and Listener are descriptors: the held lock of the key, and its listening socket.
 	Lock, Listener int
 	// Gateway is the process with whose end the host ends, and GatewayFD its pidfd or -1; zero with --share-scope=user.
@@ -75,7 +75,7 @@ func HostArgs(program string, h Host, words []string) []string {
 	if h.Launches {
 		role = roleLauncher
 	}
-	return inRole(program, role, append([]string{joined(h.Key, h), "run"}, words...)...)
+	return inRole(program, role, append([]string{word(h), "run"}, words...)...)
 }
 
 // IsHost reports whether a command line is one of HostArgs.
@@ -86,7 +86,7 @@ func SplitHostArgs(args []string) (own []string, h Host, ok bool, err error) {
 	if !IsHost(args) {
 		return nil, h, false, nil
 	}
-	own, h.Key, err = splitRole(args, &h)
+	own, err = splitRole(args, &h)
 	h.Launches = args[1] == roleLauncher
 	return own, h, true, err
 }

@@ -37,7 +37,7 @@ func read(t *testing.T, flags ...string) settings {
 	if len(s.session.Keep) > 0 {
 		t.Errorf("keep %q", s.session.Keep)
 	}
-	s.session.HasDead, s.session.Keep, s.front.Words = nil, nil, nil
+	s.session.HasDead, s.session.Keep, s.args, s.front.Words, s.share.Words = nil, nil, nil, nil, nil
 	return s
 }
 

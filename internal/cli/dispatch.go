@@ -77,8 +77,7 @@ func run(args []string, page *waiting.Page) int {
 	if shares {
 		var err error
 		if finder, err = share.NewFinder(args); err != nil {
-			var cannot *share.CannotError
-			if !errors.As(err, &cannot) {
+			if !errors.Is(err, share.ErrCannot) {
 				return report(supervise.ExitFailure, err)
 			}
 			report(0, err)
@@ -110,7 +109,7 @@ func serve(args []string, page *waiting.Page) int {
 // host is that of a shared server, or the process that starts it.
 func host(args []string, h argv.Host) int {
 	return started(args, func(s settings) (int, error) {
-		s.share.Host, s.share.Program, s.share.Words = h, os.Args[0], os.Args[4:]
+		s.share.Host = h
 		do := share.Serve
 		if h.Launches {
 			do = share.Launch

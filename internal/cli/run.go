@@ -51,7 +51,8 @@ Examples:
 
 // settings are what the flags of run come to.
 type settings struct {
-	// flagsOnly says that the environment is not asked.
+	// args is the command line, and flagsOnly says that the environment is not asked.
+	args      []string
 	flagsOnly bool
 	session   supervise.Options
 	front     front.Options
@@ -86,15 +87,13 @@ var errRead = errors.New("the flags were read")
 // parse reads a command line of run, the first word of which is the program. It reports whether there is a session to run; if
 // not, the user has asked for help.
 func (s settings) parse(args []string, out io.Writer) (settings, bool, error) {
+	s.args = args
 	err := app(out, []*cli.Command{runCommand(&s)}).Run(args)
 	if errors.Is(err, errRead) {
 		return s, true, nil
 	}
 	return s, false, err
 }
-
-// wakeTimeout bounds the handshake with a server that takes the place of another.
-const wakeTimeout = 30 * time.Second
 
 // read takes the flags.
 func (s *settings) read(c *cli.Context) error {
@@ -131,15 +130,14 @@ func (s *settings) read(c *cli.Context) error {
 	// Where a front stands anyway, reading along costs nothing.
 	guard, keeps := !c.IsSet("stdout-guard") || c.Bool("stdout-guard"), !c.IsSet("keep-stderr") || c.Bool("keep-stderr")
 	s.session = o
+	server := share.Server{
+		Program: s.args[0], Words: s.args[2:], EOFGrace: o.Grace.EOF, EndLimit: o.LongestEnd() + endMargin, Guard: guard, KeepStderr: keeps,
+	}
 	s.front = front.Options{
-		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
-		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: wakeTimeout,
-		RestartOnCrash: c.String("on-crash") == argv.Restart, Lazy: c.Bool("lazy"), EOFGrace: o.Grace.EOF, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
-		Guard: guard, KeepStderr: keeps, History: o.History, RestartOn: restartOn,
+		Server: server, Command: o.Command, Name: o.Name, Key: o.Key, Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"),
+		RestartOnCrash: c.String("on-crash") == argv.Restart, Lazy: c.Bool("lazy"), Log: o.Log, History: o.History, RestartOn: restartOn,
 	}
-	s.share = share.Options{
-		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), EOFGrace: o.Grace.EOF, EndLimit: s.front.EndLimit, Guard: guard, KeepStderr: keeps,
-	}
+	s.share = share.Options{Server: server, Linger: c.Duration("share-linger")}
 	return nil
 }
 

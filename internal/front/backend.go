@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/argv"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/waiting"
@@ -67,26 +66,19 @@ func (f *front) startBackend() (ready bool, err error) {
 }
 
 func (f *front) startSession() error {
-	behind := f.record.ID
+	behind := session.EnvBehind + "=" + f.record.ID
 	if f.unended {
 		behind += session.Unended
 	}
-	child := proc.Child{
-		Path: proc.SelfExe, Argv: argv.SessionArgs(f.o.Program, f.o.Words), Env: append(proc.Environ(), session.EnvBehind+"="+behind),
-		NewGroup: leads(os.Getppid()),
-	}
+	child := proc.Child{NewGroup: leads(os.Getppid())}
 	done, err := f.relay.Connect(&child)
 	if err != nil {
 		return fmt.Errorf("make the server's pipes: %w", err)
 	}
 	defer done()
 	f.back = backend{began: time.Now()}
-	pid, err := proc.Start(child)
-	if err != nil {
-		return fmt.Errorf("start the server's session from %s: %w", proc.SelfExe, err)
-	}
-	f.back.pid = pid
-	return nil
+	f.back.pid, err = f.o.Start(child, behind)
+	return err
 }
 
 // leads reports whether a process leads a process group. If the gateway has made the waiter do so, the server is to do it as well.

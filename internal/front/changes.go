@@ -60,11 +60,11 @@ func watchFor(paths []string) (c changes, err error) {
 }
 
 // polled is the descriptor to wait for, -1 where nothing is watched.
-func (c *changes) polled() int32 {
+func (c *changes) polled() int {
 	if c.names == nil {
 		return -1
 	}
-	return int32(c.fd)
+	return c.fd
 }
 
 func (c *changes) read(now time.Time) {

@@ -96,7 +96,7 @@ func (f *front) whileWaking(now time.Time) {
 	c := &f.clock
 	switch {
 	case proc.IsDue(c.wakeBy, now):
-		f.wakeFailed(fmt.Sprintf("%s within %v", f.relay.Lacks(), f.o.WakeTimeout))
+		f.wakeFailed(fmt.Sprintf("%s within %v", f.relay.Lacks(), wakeTimeout))
 	case proc.IsDue(c.restAt, now):
 		c.rest, c.restAt = 0, time.Time{}
 		f.onRelay(f.relay.PauseOver())

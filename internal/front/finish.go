@@ -33,7 +33,7 @@ func (f *front) finish() int {
 	}
 	f.closeRecord()
 	ev := f.log.Info()
-	if f.bySignal != 0 && f.cause == session.CauseSignal {
+	if f.cause == session.CauseSignal {
 		ev = ev.Str("signal", unix.SignalName(f.bySignal))
 	}
 	ev.Str("cause", string(f.cause)).Int("exit", code).Int("sleeps", f.record.Sleeps).Int("wakes", f.record.Wakes).
@@ -67,20 +67,16 @@ func (f *front) exitCode() int {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// listens reports whether the client may still read when a session ends with this cause.
-func listens(c session.Cause) bool { return c != session.CauseStdout && c != session.CauseGateway }
-
 // clientPatience is how long a client that does not read its last answers may hold up the end.
 const clientPatience = time.Second
 
 // flush passes on what the server has still written, and answers the requests that it left open with an error. The
 // wait for a slow client is bounded.
 func (f *front) flush() {
-	if !listens(f.cause) {
-		return
-	}
 	answer := ""
 	switch f.cause {
+	case session.CauseStdout, session.CauseGateway: // Nobody reads.
+		return
 	case session.CauseServer:
 		answer = f.lostAnswer()
 	case session.CauseStdin:

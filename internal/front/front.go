@@ -3,7 +3,6 @@ package front
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 	"time"
 
@@ -115,7 +114,7 @@ func (f *front) beginSession() error {
 
 // listen begins to watch, and tells the waiter so.
 func (f *front) listen() error {
-	err := f.watch.open(&f.reader)
+	err := f.watch.open(&f.reader, f.page)
 	if err == nil {
 		f.page.SetFront(f.o.EOFGrace+escalations*f.o.EndLimit, f.watch.gatewayFD())
 		f.page.Listening()
@@ -146,38 +145,39 @@ func (f *front) startFirst() error {
 
 func (f *front) pollOnce() {
 	before := f.state()
-	ready := f.relay.Polls()
-	fds := append(append(f.watch.polled(), ready[:]...), unix.PollFd{Fd: f.restart.changes.polled(), Events: unix.POLLIN},
-		unix.PollFd{Fd: int32(f.hostFD()), Events: unix.POLLIN})
-	proc.Poll(fds, f.timeout(time.Now()))
-	watched := len(fds) - len(ready) - 2
-	copy(ready[:], fds[watched:])
-	if fds[len(fds)-2].Revents != 0 {
+	var w polled
+	f.watch.poll(&w)
+	w[onChanges] = waitFor(f.restart.changes.polled())
+	w[onHostWord] = waitFor(f.hostFD())
+	streams := f.relay.Polls()
+	copy(w[onRelayed:], streams[:])
+	happened := proc.Poll(w[:], f.timeout(time.Now())) > 0
+	if w[onChanges].Revents != 0 {
 		f.restart.changes.read(time.Now())
 	}
-	f.onRelay(f.relay.Move(ready))
-	f.onWatched(fds[:watched])
-	if fds[len(fds)-1].Revents != 0 && f.hostFD() >= 0 {
+	f.onRelay(f.relay.Move(relay.Polled(w[onRelayed:])))
+	f.onWatched(&w)
+	if w[onHostWord].Revents != 0 && f.hostFD() >= 0 {
 		f.onHost()
 	}
 	f.onTime(time.Now())
 	if f.state() != before {
 		f.writeRecord()
 	}
-	f.leaveIfIdle(slices.ContainsFunc(fds, func(p unix.PollFd) bool { return p.Revents != 0 }))
+	f.leaveIfIdle(happened)
 }
 
-func (f *front) onWatched(fds []unix.PollFd) {
+func (f *front) onWatched(w *polled) {
 	for _, c := range f.watch.signals() {
 		f.onSignal(c)
 	}
-	if f.watch.closed(0, fds[watchStdin]) {
+	if f.watch.closed(0, w[onStdin]) {
 		f.onClientClosed()
 	}
-	if f.watch.closed(1, fds[watchStdout]) {
+	if f.watch.closed(1, w[onStdout]) {
 		f.end(session.CauseStdout)
 	}
-	if slices.ContainsFunc(fds[watchOwners:], func(p unix.PollFd) bool { return p.Revents != 0 }) || f.watch.mustAsk() {
+	if w[onParent].Revents|w[onGateway].Revents != 0 || f.watch.mustAsk() {
 		f.lookAtOwners()
 	}
 }

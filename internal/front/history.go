@@ -26,7 +26,7 @@ func (f *front) writeHistory(code int) {
 	}
 	p := f.past()
 	p.Cause, p.Exit, p.Seconds = string(f.cause), code, time.Since(f.clock.started).Round(time.Millisecond).Seconds()
-	if f.bySignal != 0 && f.cause == session.CauseSignal {
+	if f.cause == session.CauseSignal {
 		p.Signal = unix.SignalName(f.bySignal)
 	}
 	if err := p.Append(); err != nil {

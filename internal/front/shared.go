@@ -40,7 +40,7 @@ func (f *front) attach() error {
 		return err
 	}
 	f.back = backend{began: time.Now(), attached: true}
-	f.clock.wakeBy = f.back.began.Add(f.o.WakeTimeout)
+	f.clock.wakeBy = f.back.began.Add(wakeTimeout)
 	return nil
 }
 

@@ -58,9 +58,12 @@ func (f *front) startNext() {
 	}
 }
 
+// wakeTimeout bounds the handshake with a server that takes the place of another.
+const wakeTimeout = 30 * time.Second
+
 // restore has a new server told what the last one knew.
 func (f *front) restore() {
-	f.clock.wakeBy = time.Now().Add(f.o.WakeTimeout)
+	f.clock.wakeBy = time.Now().Add(wakeTimeout)
 	f.onRelay(f.relay.Restore())
 }
 

@@ -27,7 +27,7 @@ func TestAClientThatDoesNotReadKeepsNoSession(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, reads %v", name, reads), func(t *testing.T) {
 				f, toRelay, fromRelay := withClient(t, falling)
 				f.fall = before
-				f.o.EOFGrace, f.o.WakeTimeout, f.o.EndLimit = time.Hour, time.Hour, time.Hour
+				f.o.EOFGrace, f.o.EndLimit = time.Hour, time.Hour
 				fill(t, f, fromRelay)
 				f.step(onGone)
 				if _, err := unix.Write(toRelay, []byte(asked)); err != nil {
@@ -155,7 +155,7 @@ func TestCallsAreAnsweredInALongPause(t *testing.T) {
 		calls bool
 	}{{30 * time.Second, true}, {shortPause, true}, {30 * time.Second, false}} {
 		f, toRelay, fromRelay := withClient(t, waking)
-		f.o.WakeTimeout, f.o.EOFGrace = time.Hour, time.Hour
+		f.o.EOFGrace = time.Hour
 		if err := unix.SetNonblock(fromRelay, true); err != nil {
 			t.Fatal(err)
 		}

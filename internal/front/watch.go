@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/waiting"
 )
@@ -15,7 +16,9 @@ import (
 // watch is what a front waits for beside the relay: signals, the ends of the client's streams, and those of the owners.
 type watch struct {
 	arriving *proc.Signals // nil before open
-	caught   []syscall.Signal
+	// page has the signals that stay blocked; nil without a waiter.
+	page   *waiting.Page
+	caught []syscall.Signal
 	// gone says of standard input and output that their end was seen.
 	gone   [2]bool
 	owners []proc.Owner
@@ -23,21 +26,36 @@ type watch struct {
 
 // Where the descriptors are in what is polled.
 const (
-	watchSignals = iota
-	watchStdin
-	watchStdout
-	watchOwners
+	onSignals = iota
+	onQueued
+	onStdin
+	onStdout
+	onParent
+	onGateway
+	onChanges
+	onHostWord
+	onRelayed
+	polledFDs = onRelayed + len(relay.Polled{})
 )
 
+type polled [polledFDs]unix.PollFd
+
+// waitFor waits for input on a descriptor; -1 is none.
+func waitFor(fd int) unix.PollFd { return unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} }
+
 // open begins to watch, unless the owners are watched already. It must come before the start of a backend.
-func (w *watch) open(r *proc.Reader) (err error) {
+func (w *watch) open(r *proc.Reader, page *waiting.Page) (err error) {
 	if w.owners == nil {
 		w.owners, err = r.WatchOwners()
 	}
 	if errors.Is(err, proc.ErrGone) {
 		return fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", w.owners[0].PID)
 	}
-	w.arriving, err = proc.Listen(0)
+	leave := proc.SignalSet(0)
+	if page.Pid.Anchor > 0 { // To catch one takes a change of threads, so those that only pass stay blocked.
+		w.page, leave = page, ^proc.SessionSignals
+	}
+	w.arriving, err = proc.Listen(leave)
 	return err
 }
 
@@ -64,25 +82,31 @@ func (w *watch) gatewayFD() int {
 	return w.owners[1].FD
 }
 
-// polled is what poll(2) waits for. The end of standard input may be hidden behind bytes that nobody reads.
-func (w *watch) polled() []unix.PollFd {
-	fds := make([]unix.PollFd, watchOwners, watchOwners+len(w.owners)+2)
-	fds[watchSignals] = unix.PollFd{Fd: int32(w.arriving.FD()), Events: unix.POLLIN}
-	for fd, at := range []int{watchStdin, watchStdout} {
-		fds[at] = unix.PollFd{Fd: int32(fd)}
-		if w.gone[fd] {
-			fds[at].Fd = -1
-		}
+// poll fills in what is waited for. The end of standard input may be hidden behind bytes that nobody reads.
+func (w *watch) poll(all *polled) {
+	for i := range all[:onRelayed] {
+		all[i].Fd = -1
 	}
-	fds[watchStdin].Events = unix.POLLRDHUP
-	for _, o := range w.owners {
-		fds = append(fds, unix.PollFd{Fd: int32(o.FD), Events: unix.POLLIN})
+	all[onSignals] = waitFor(w.arriving.FD())
+	if w.page != nil {
+		all[onQueued] = waitFor(w.page.FD.Signals)
 	}
-	return fds
+	if !w.gone[0] {
+		all[onStdin] = unix.PollFd{Fd: 0, Events: unix.POLLRDHUP}
+	}
+	if !w.gone[1] {
+		all[onStdout] = unix.PollFd{Fd: 1}
+	}
+	for i, o := range w.owners {
+		all[onParent+i] = waitFor(o.FD)
+	}
 }
 
 func (w *watch) signals() []syscall.Signal {
 	w.caught = w.arriving.Take(w.caught[:0])
+	if w.page != nil {
+		w.caught = w.page.Queued(w.caught)
+	}
 	return w.caught
 }
 

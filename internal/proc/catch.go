@@ -186,3 +186,9 @@ func sigsetOf(mask uint64) (s unix.Sigset_t) {
 	*(*uint64)(unsafe.Pointer(&s)) = mask
 	return s
 }
+
+// setMask sets which signals this thread blocks. was is what it has blocked before.
+func setMask(mask uint64) (was uint64) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&mask)), uintptr(unsafe.Pointer(&was)), 8, 0, 0)
+	return was
+}

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/waiting"
 )
 
 // Child says how a process is started. Its standard streams are the caller's, untouched, unless others are given; so are
@@ -43,6 +45,10 @@ func (c *Child) start() (int, error) {
 	attr := syscall.SysProcAttr{Setpgid: c.NewGroup, Setsid: c.NewSession, UseCgroupFD: c.Cgroup > 0, CgroupFD: max(c.Cgroup, 0)}
 	if c.DiesWithThread {
 		attr.Pdeathsig = syscall.SIGKILL
+	}
+	if found, ok := waiting.Found(); ok { // What is blocked here since, a child is not to inherit.
+		was := setMask(found.Mask)
+		defer setMask(was)
 	}
 	files := []uintptr{0, 1, 2}
 	for i, fd := range []int{c.Stdin, c.Stdout, c.Stderr} {

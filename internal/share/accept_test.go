@@ -23,8 +23,6 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 	if h.signals, err = proc.Catch(0); err != nil {
 		t.Fatal(err)
 	}
-	h.set = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
-	t.Cleanup(func() { _ = unix.Close(h.set) })
 
 	restore := noDescriptors(t)
 	h.step()

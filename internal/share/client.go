@@ -22,8 +22,6 @@ type client struct {
 	// stderr is its standard error, and stderrFD the descriptor of that if it is the one of the hello.
 	stderr   relay.Stream
 	stderrFD int
-	// polled are the descriptors of it that are waited for, -1 where one is not.
-	polled [ofClient]int32
 	// ahead is how many bytes of it wait for the server.
 	ahead int64
 	// asleep says that its server is to be asleep from now on, as far as it goes.
@@ -40,43 +38,9 @@ const (
 )
 
 func newClient(id mux.Client, conn int) *client {
-	c := &client{id: id, conn: conn, stderrFD: -1, stderr: relay.WriteEnd(-1), polled: [ofClient]int32{-1, -1, -1}}
+	c := &client{id: id, conn: conn, stderrFD: -1, stderr: relay.WriteEnd(-1)}
 	c.Peer.Close()
 	return c
-}
-
-// What is waited for of a client.
-const (
-	ofConn = iota
-	ofIn
-	ofOut
-	ofClient
-)
-
-// updatePoll waits for what is of use now, and for nothing else: the kernel would tell of an end again and again.
-func (h *host) updatePoll(c *client) {
-	h.setPoll(c, [ofClient]unix.PollFd{{Fd: int32(c.conn), Events: unix.POLLIN}, c.PollIn(h.mayRead(c)), c.PollOut()})
-}
-
-// endPoll must come before close: other processes have the same streams open, and the kernel would still tell of them.
-func (h *host) endPoll(c *client) {
-	h.setPoll(c, [ofClient]unix.PollFd{{Fd: -1}, {Fd: -1}, {Fd: -1}})
-}
-
-func (h *host) setPoll(c *client, fds [ofClient]unix.PollFd) {
-	for i, p := range fds {
-		was := c.polled[i]
-		if was == p.Fd {
-			continue
-		}
-		if was >= 0 {
-			_ = unix.EpollCtl(h.set, unix.EPOLL_CTL_DEL, int(was), nil)
-		}
-		if p.Fd >= 0 {
-			_ = unix.EpollCtl(h.set, unix.EPOLL_CTL_ADD, int(p.Fd), &unix.EpollEvent{Events: uint32(p.Events), Fd: int32(i), Pad: int32(c.id)})
-		}
-		c.polled[i] = p.Fd
-	}
 }
 
 func (h *host) takeHello(c *client) {
@@ -171,7 +135,6 @@ func (h *host) detach(c *client, v *Verdict) {
 	}
 	if v != nil && c.attached {
 		// The streams first, so that the front has all that was written when it hears that there is no more.
-		h.endPoll(c)
 		c.Peer.Close()
 		h.send(c, *v)
 	}
@@ -184,7 +147,6 @@ func (h *host) detach(c *client, v *Verdict) {
 
 func (h *host) drop(c *client) {
 	delete(h.clients, c.id)
-	h.endPoll(c)
 	c.Peer.Close()
 	c.stderr.Close()
 	closeAll([]int{c.conn, c.stderrFD})

@@ -44,7 +44,7 @@ type keyed struct {
 	digests map[string]string
 }
 
-// NewFinder makes the finder for a session. args is its command line. The error is a *CannotError where the session can have a
+// NewFinder makes the finder for a session. args is its command line. The error is ErrCannot where the session can have a
 // server of its own instead: nothing has been done then.
 func NewFinder(args []string) (*Finder, error) {
 	f := &Finder{args: args, words: args[2:], conn: -1, slot: 1}
@@ -62,7 +62,7 @@ func NewFinder(args []string) (*Finder, error) {
 		return nil, errors.New("gateway ended while its session started: nothing was started")
 	}
 	if err != nil {
-		return nil, &CannotError{err}
+		return nil, fmt.Errorf("%w: %w", ErrCannot, err)
 	}
 	return f, nil
 }

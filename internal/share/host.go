@@ -2,7 +2,6 @@ package share
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"runtime/debug"
 	"time"
@@ -38,10 +37,23 @@ type polled struct {
 	signals           *proc.Signals
 	listener, gateway int
 	caught            []unix.Signal
-	// fds are what is waited for, one of them set: what is waited for of clients (epoll), as there may be many of them.
-	fds [streams]unix.PollFd
-	set int
+	// fds are what is waited for. From fromClients on they are of clients, the same one of ofClients each.
+	fds       []unix.PollFd
+	ofClients []ofClient
 }
+
+// ofClient is one descriptor of a client.
+type ofClient struct {
+	*client
+	what int
+}
+
+// What is waited for of a client.
+const (
+	clientIn = iota
+	clientOut
+	clientConn
+)
 
 // joined are the clients, and what waits for them.
 type joined struct {
@@ -136,9 +148,6 @@ func (h *host) prepare() error {
 	if h.signals, err = proc.Catch(signals); err != nil {
 		return err
 	}
-	if h.set, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return fmt.Errorf("make a poll set: %w", err)
-	}
 	h.most = h.room()
 	h.lingerAt = time.Now().Add(max(h.o.Linger, firstWait))
 	h.writeList()
@@ -163,7 +172,6 @@ const (
 	toServer
 	fromErrors
 	fromClients
-	streams
 )
 
 func (h *host) step() {
@@ -182,11 +190,17 @@ func (h *host) wait(timeout time.Duration) {
 	s := &h.server
 	// What clients send does not hold the server back: it may have to be read from before it reads.
 	mayRead := h.throttledUntil.IsZero() && s.replies <= pauseReading
-	h.fds = [streams]unix.PollFd{
-		poll(h.signals.FD(), true), poll(h.listener, !h.ending), poll(h.gateway, !h.ending),
-		s.PollIn(mayRead), s.PollOut(), s.stderr.PollIn(true), poll(h.set, true),
+	h.fds = append(h.fds[:0], poll(h.signals.FD(), true), poll(h.listener, !h.ending), poll(h.gateway, !h.ending),
+		s.PollIn(mayRead), s.PollOut(), s.stderr.PollIn(true))
+	h.ofClients = h.ofClients[:0]
+	for _, c := range h.clients {
+		for what, p := range [...]unix.PollFd{c.PollIn(h.mayRead(c)), c.PollOut(), poll(c.conn, true)} {
+			if p.Fd >= 0 {
+				h.fds, h.ofClients = append(h.fds, p), append(h.ofClients, ofClient{c, what})
+			}
+		}
 	}
-	proc.Poll(h.fds[:], timeout)
+	proc.Poll(h.fds, timeout)
 }
 
 func (h *host) act() {
@@ -206,26 +220,22 @@ func (h *host) act() {
 	if ready(fromErrors) {
 		h.readStderr()
 	}
-	if ready(fromClients) {
-		h.onClients()
-	}
+	h.onClients()
 	now := time.Now()
 	h.onTime(now)
 	h.pass(now)
 }
 
 func (h *host) onClients() {
-	var events [64]unix.EpollEvent
-	n, _ := unix.EpollWait(h.set, events[:], 0)
-	for _, e := range events[:max(n, 0)] {
-		c := h.clients[mux.Client(e.Pad)]
-		switch conn := e.Fd == ofConn; {
-		case c == nil:
-		case conn && !c.attached:
+	for i, of := range h.ofClients {
+		c := of.client
+		switch {
+		case h.fds[fromClients+i].Revents == 0, h.clients[c.id] != c:
+		case of.what == clientConn && !c.attached:
 			h.takeHello(c)
-		case conn:
+		case of.what == clientConn:
 			h.leave(c)
-		case e.Fd == ofIn && h.mayRead(c):
+		case of.what == clientIn && h.mayRead(c):
 			h.readClient(c)
 		}
 	}
@@ -247,9 +257,6 @@ func (h *host) pass(now time.Time) {
 	}
 	h.feed()
 	h.throttle(now)
-	for _, c := range h.clients {
-		h.updatePoll(c)
-	}
 	if large && h.freeAt.IsZero() {
 		h.freeAt = now.Add(freePause)
 	}

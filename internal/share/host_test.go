@@ -44,8 +44,6 @@ func newHost(t *testing.T) *host {
 	if h.signals, err = proc.Catch(0); err != nil {
 		t.Fatal(err)
 	}
-	h.set = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
-	t.Cleanup(func() { _ = unix.Close(h.set) })
 	t.Cleanup(func() {
 		for _, c := range h.clients {
 			h.drop(c)

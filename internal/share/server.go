@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/argv"
 	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/proc"
@@ -53,9 +52,7 @@ func (h *host) begin() {
 
 func (h *host) startServer() error {
 	s := &h.server
-	child := proc.Child{
-		Path: proc.SelfExe, Argv: argv.SessionArgs(h.o.Program, h.o.Words), Env: append(proc.Environ(), session.EnvShared+"="+h.o.Key), NewGroup: true,
-	}
+	child := proc.Child{NewGroup: true}
 	done, err := s.Connect(&child)
 	if err != nil {
 		return fmt.Errorf("make its pipes: %w", err)
@@ -69,7 +66,7 @@ func (h *host) startServer() error {
 	s.stderr.In, s.stderr.Ended, child.Stderr = errs, false, theirs
 	// What is in the pipe comes before the next client's first call.
 	_, _ = unix.FcntlInt(uintptr(s.Out.FD()), unix.F_SETPIPE_SZ, writtenAhead)
-	s.pid, err = proc.Start(child)
+	s.pid, err = h.o.Start(child, session.EnvShared+"="+h.o.Key)
 	return err
 }
 

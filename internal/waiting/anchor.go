@@ -63,7 +63,6 @@ func (p *Page) passSignals(undelivered *unix.Signal) (ended bool) {
 		switch {
 		case sig == unix.SIGCHLD:
 			ended = p.collect() || ended
-		case p.hasFront && !p.listening && !ends(sig): // It would kill a front that does not hear it yet.
 		case p.passes(&s):
 			if ends(sig) && !p.listening {
 				*undelivered = sig

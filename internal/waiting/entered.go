@@ -28,15 +28,14 @@ func Environ() (env []string, ok bool) {
 // Found is what the process inherited and the runtime has changed since.
 func Found() (Inherited, bool) { return early.found, early.stack != 0 }
 
-// Queued reads a signal that does not end from the queue of those that stay blocked; 0 for none, or for one that is not to be
-// passed on. It is for a supervisor with a runtime.
-func (p *Page) Queued() (sig unix.Signal, more bool) {
+// Queued appends those of the signals that stay blocked which have arrived and are to be passed on, a few in a turn. It is for a
+// process with a runtime.
+func (p *Page) Queued(into []unix.Signal) []unix.Signal {
 	var s arrived
-	if !p.take(&s) {
-		return 0, false
+	for n := 0; n < fewSignals && p.take(&s); n++ {
+		if sig := s.signal(); !ends(sig) && sig != unix.SIGCHLD && p.passes(&s) {
+			into = append(into, sig)
+		}
 	}
-	if sig = s.signal(); ends(sig) || sig == unix.SIGCHLD || !p.passes(&s) {
-		return 0, true
-	}
-	return sig, true
+	return into
 }

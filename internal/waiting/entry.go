@@ -126,12 +126,13 @@ func (p *Page) noteInherited() {
 	for fd := range p.closed {
 		p.closed[fd] = call(unix.SYS_FCNTL, uintptr(fd), unix.F_GETFD) < 0
 	}
-	p.Ignored = early.found.Ignored & (1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
+	p.ignored = early.found.Ignored & (1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
 	group := call(unix.SYS_GETPGID, 0)
 	p.leads = group == getpid()
 	// Standard input may be the terminal, and we in its foreground: a person started us there.
 	var foreground int32
 	p.Terminal = call(unix.SYS_IOCTL, 0, unix.TIOCGPGRP, address(&foreground)) == 0 && int(foreground) == group
+	p.Childless = call(unix.SYS_WAITID, unix.P_ALL, 0, 0, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, 0) == -int(unix.ECHILD)
 	p.mask = setMask(p.blocked())
 	// A parent that ignores SIGCHLD has no zombies, and so would we: no exit code, and no event.
 	if p.childrenIgnored = early.found.Ignored>>(unix.SIGCHLD-1)&1 != 0; p.childrenIgnored {
@@ -141,7 +142,7 @@ func (p *Page) noteInherited() {
 
 // blocked are the signals that are blocked while no runtime is there.
 func (p *Page) blocked() uint64 {
-	all := ^p.Ignored
+	all := ^p.ignored
 	if p.Terminal {
 		all &^= 1<<(unix.SIGTSTP-1) | 1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1)
 	}

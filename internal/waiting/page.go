@@ -41,8 +41,10 @@ type Descriptors struct {
 type inherited struct {
 	// Terminal says that a person started the session in the foreground of a terminal, and leads that the anchor leads a process group.
 	Terminal, leads, childrenIgnored bool
-	// Ignored are those of SIGHUP, SIGINT and SIGQUIT that were ignored. Sets of signals have bit n-1 for signal n.
-	mask, Ignored uint64
+	// Childless says that the anchor had no children.
+	Childless bool
+	// ignored are those of SIGHUP, SIGINT and SIGQUIT that were ignored. Sets of signals have bit n-1 for signal n.
+	mask, ignored uint64
 	// closed are the standard streams that were not open.
 	closed [3]bool
 }
@@ -104,8 +106,6 @@ type ending struct {
 
 // behind is what a waiter must know of the front.
 type behind struct {
-	// hasFront says that the supervisor is a front, which has its runtime from the first moment on.
-	hasFront bool
 	// Frontless says that the session needs no front after all: the waiter executes it without one when this process has exited.
 	Frontless bool
 	// saved says that the file of FD.Kept has what a next front needs, and that there may be one: none has begun to use it.

@@ -19,4 +19,4 @@ func Found() (Inherited, bool) { return Inherited{}, false }
 func (p *Page) NoteEnd() {}
 
 // Queued has nothing: there is no page.
-func (p *Page) Queued() (sig unix.Signal, more bool) { return 0, false }
+func (p *Page) Queued(into []unix.Signal) []unix.Signal { return into }

@@ -7,14 +7,13 @@ import "golang.org/x/sys/unix"
 // forkFront forks a front, and returns true in it: its runtime is to start. To the front its waiter is what an anchor is to a
 // supervisor. The two share their table of files: the record's lock and the client's streams are the waiter's while there is no front.
 func (p *Page) forkFront() (front bool) {
-	p.hasFront, p.jumping, p.listening, p.fate = true, true, false, int(unix.SIGKILL)
+	p.jumping, p.listening, p.fate = true, false, int(unix.SIGKILL)
 	if s := mustFork(unix.CLONE_FILES); s > 0 {
 		p.Pid.Supervisor = s
 		return false
 	}
 	dieWith(p.Pid.Anchor)
 	call(unix.SYS_SETSID)
-	setMask(p.mask)
 	early.role = Front
 	return true
 }
