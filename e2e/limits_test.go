@@ -38,31 +38,6 @@ func ownUser(t *testing.T) int {
 	return 0
 }
 
-// Without the kernel's random numbers a session starts all the same.
-func TestWithoutRandomNumbers(t *testing.T) {
-	t.Parallel()
-	for _, errno := range []string{"ENOSYS", "EPERM"} {
-		t.Run(errno, func(t *testing.T) {
-			testkit.Need(t, testkit.Namespaces)
-			t.Parallel()
-			var ids []string
-			for range 2 {
-				s := startGateway(t).newSession()
-				s.Spawn(setup{Bare: true}, inWorld(s.Wrap(polite(), node(s.Dir, "serve", "daemon")...), "refuse=getrandom:"+errno)...)
-				s.WaitReady()
-				s.WaitRecord()
-				ids = append(ids, s.IDs...)
-				s.closeStdin()
-				wantExit(t, s.Wait(), "exit 0")
-				s.Gone()
-			}
-			if ids[0] == ids[1] {
-				t.Errorf("two sessions are called %s", ids[0])
-			}
-		})
-	}
-}
-
 // A record that exceeds the limit of file sizes is not written. Neither that nor our log matters to the server.
 func TestFileSizeLimited(t *testing.T) {
 	t.Parallel()

@@ -279,18 +279,11 @@ type sdkAnswer struct {
 	Text  string
 	// Of patient.mjs: what came before the answer.
 	Updated, Logged, Complaints []string
-	// Of crowd.mjs: how often what came.
-	Counts map[string]int
 }
 
 func (c *sdkClient) hear() sdkAnswer {
 	c.t.Helper()
-	return c.hearWithin(startPatience)
-}
-
-func (c *sdkClient) hearWithin(patience time.Duration) sdkAnswer {
-	c.t.Helper()
-	if err := c.pipe.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.pipe.SetReadDeadline(time.Now().Add(startPatience)); err != nil {
 		c.t.Fatal(err)
 	}
 	line, err := c.answers.ReadBytes('\n')

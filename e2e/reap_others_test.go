@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/e2e/stage"
 	"mcp-tether/e2e/testkit"
 )
 
@@ -322,36 +321,6 @@ func peak(t *testing.T, cmd *exec.Cmd, o outcome) {
 		t.Errorf("%v had %d KiB", cmd.Args[1:], use.Maxrss)
 	}
 	t.Logf("%v: %d KiB, exit code %d, %.300s", cmd.Args[1], use.Maxrss, o.code, o.stderr)
-}
-
-// Two pid namespaces may share a file system of cgroups. From within the one, the leaf of a session of the other has members
-// without a number. It is not touched.
-func TestReapSparesLeavesOfAnotherNamespace(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	own, err := stage.OwnCgroup()
-	if err != nil || !nestable() {
-		testkit.Lacks(t, testkit.Cgroup, true, "a cgroup of its own")
-	}
-	victim := startInnocent(t, 0)
-	leaf := filepath.Join(own, "mcp-tether-fedcba9876543210")
-	ok(t, os.Mkdir(leaf, 0o755))
-	t.Cleanup(func() { _ = os.Remove(leaf) })
-	ok(t, os.WriteFile(filepath.Join(leaf, "cgroup.procs"), fmt.Append(nil, victim.pid), 0))
-	settle(t)
-	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", tether, "reap", "--kill", "--json")
-	cmd.Env = operator.command().Env
-	if r := parseSweep(t, 0, finish(t, cmd)); len(r.Findings) > 0 {
-		t.Errorf("found %v", r.Findings)
-	}
-	victim.wantAlive(t, "a pass in another pid namespace")
-	// The control: with a record of this namespace, the leaf is proof.
-	forge(t, 0, "/run/mcp-tether", func(p *page) { p.ID, p.Server, p.Cgroup = "fedcba9876543210", deadMark(t), leaf }, victim.pid)
-	operator.run(t, "reap", "--kill")
-	if victim.answers() == nil {
-		t.Error("the control: the member of a dead session's leaf lives")
-	}
 }
 
 // homeOf gives the user a home, in a password file of this host's own.

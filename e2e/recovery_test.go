@@ -111,31 +111,6 @@ func TestNestedLeafIsRemoved(t *testing.T) {
 	}
 }
 
-// A server's own exit code 2 looks like a crash of the supervisor's. The session ends once, also where the anchor cannot
-// tell by a record.
-func TestExitCodeTwoEndsOnce(t *testing.T) {
-	t.Parallel()
-	for _, runtime := range []bool{true, false} {
-		for _, flags := range [][]string{nil, {"--cgroup=off"}} {
-			t.Run(map[bool]string{true: "recorded", false: "no runtime directory"}[runtime]+strings.Join(flags, ""), func(t *testing.T) {
-				t.Parallel()
-				s := startGateway(t).newSession()
-				if !runtime {
-					s.ok(os.WriteFile(s.recordDir(), nil, 0o600))
-				}
-				s.Spawn(setup{Flags: polite(flags...)}, node(s.Dir, "serve", "daemon")...)
-				s.WaitReady()
-				s.Write(`{"method":"exit","code":2}` + "\n")
-				wantExit(t, s.Wait(), "exit 2")
-				s.WaitDead()
-				if c := s.Ended(); c.Cause != "server-exited" || *c.Exit != 2 || *c.Leaked {
-					t.Errorf("%+v, exit %d", c, *c.Exit)
-				}
-			})
-		}
-	}
-}
-
 // pidIn reads a pid that a script has written.
 func (s *session) pidIn(file string) int {
 	s.t.Helper()

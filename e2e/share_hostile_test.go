@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,38 +13,6 @@ import (
 
 	"mcp-tether/e2e/testkit"
 )
-
-// A host that can open nothing more has the next client wait, and ends none of those that it has.
-func TestShareWithoutDescriptors(t *testing.T) {
-	t.Parallel()
-	s := share(t)
-	first, host := s.client(), s.host()
-	var before unix.Rlimit
-	ok(t, unix.Prlimit(host, unix.RLIMIT_NOFILE, nil, &before))
-	free := 0
-	for err := error(nil); err == nil; free++ {
-		_, err = os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", host, free+1))
-	}
-	ok(t, unix.Prlimit(host, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free), Max: before.Max}, nil))
-	second := s.attach()
-	second.write(initialize(version))
-	s.until("connected", func() bool {
-		all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", firstChild(t, second.cmd.Process.Pid)))
-		return slices.ContainsFunc(all, func(fd string) bool {
-			is, _ := os.Readlink(fd)
-			return strings.HasPrefix(is, "socket:")
-		})
-	})
-	first.echo()
-	first.echo()
-	ok(t, unix.Prlimit(host, unix.RLIMIT_NOFILE, &before, nil))
-	if second.answer(0); s.starts() != 1 {
-		t.Errorf("%d servers were started", s.starts())
-	}
-	first.close()
-	second.close()
-	s.end()
-}
 
 // Whatever is said on the host's socket, its clients notice nothing.
 func TestShareOddWords(t *testing.T) {
