@@ -168,7 +168,8 @@ func TestShareHibernates(t *testing.T) {
 	s.tether("stop", ids[0])
 	a.wantExit(143)
 	b.echo()
-	s.end() // One that ends may be followed by others.
+	b.close() // It sleeps again, or is about to.
+	s.end()
 }
 
 // After long messages a host is back to what it was, but for what the runtime keeps for itself. Seen to keep ten megabytes.
