@@ -132,7 +132,7 @@ func TestHibernateRealModern(t *testing.T) {
 	}
 	p.bye()
 	text, err := os.ReadFile(got)
-	noError(t, err)
+	ok(t, err)
 	if listens := strings.Count(string(text), `"subscriptions/listen"`); listens != p.woken()+1 || changed == 0 || p.woken() < cycles {
 		t.Errorf("%d subscriptions, %d changes, %d wakes in %d cycles", listens, changed, p.woken(), cycles)
 	}

@@ -150,7 +150,7 @@ func inherited(t *testing.T, dir string, state, flags []string) inheritance {
 func awaitReader(t *testing.T, path string) int {
 	t.Helper()
 	var found []int
-	awaitTrue(t, "one reader of "+path, func() bool {
+	testkit.Until(t, "one reader of "+path, func() bool {
 		found = readers(path)
 		return len(found) == 1
 	})

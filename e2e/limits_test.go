@@ -288,7 +288,7 @@ func TestSqueezedSession(t *testing.T) {
 func threadsOf(t *testing.T, pid int) int {
 	t.Helper()
 	tids, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	noError(t, err)
+	ok(t, err)
 	return len(tids)
 }
 
@@ -349,7 +349,7 @@ func TestSqueezedByForkBomb(t *testing.T) {
 				testkit.Need(t, testkit.Root)
 				t.Parallel()
 				dir := pidsCgroup(t)
-				noError(t, os.WriteFile(dir+"/pids.max", []byte("100"), 0))
+				ok(t, os.WriteFile(dir+"/pids.max", []byte("100"), 0))
 				s := startGateway(t).newSession()
 				argv := s.Wrap(quick("--cgroup="+cgroup, "--log-level=debug"), fixture, "bomb")
 				s.Spawn(setup{Bare: true}, inWorld(argv, "cgroup="+dir)...)

@@ -234,7 +234,7 @@ func startSDKClient(t *testing.T, dir string, server toldServer) *sdkClient {
 		testkit.Lacks(t, testkit.NPM, err != nil, "npm packages (npm ci in e2e/npm)")
 	}
 	config, err := json.Marshal(server)
-	noError(t, err)
+	ok(t, err)
 	c := &sdkClient{t: t, dir: dir, cmd: exec.Command("node", cmp.Or(server.Client, "patient.mjs"), string(config)), stderr: filepath.Join(dir, "stderr")}
 	c.cmd.Dir = "npm"
 	c.run()
@@ -249,9 +249,9 @@ func startSDKClient(t *testing.T, dir string, server toldServer) *sdkClient {
 func (c *sdkClient) order(order map[string]any) sdkAnswer {
 	c.t.Helper()
 	b, err := json.Marshal(order)
-	noError(c.t, err)
+	ok(c.t, err)
 	_, err = fmt.Fprintf(c.orders, "%s\n", b)
-	noError(c.t, err)
+	ok(c.t, err)
 	answer := c.hear()
 	if answer.Error {
 		c.t.Fatalf("the client saw an error: %+v\n%s", answer, c.complaint())

@@ -63,7 +63,7 @@ func runOnOwnHost(t *testing.T, tree ...string) bool {
 		t.Fatal(err)
 	}
 	cwd, err := os.Getwd()
-	noError(t, err)
+	ok(t, err)
 	cmd := programs().Host(t.Context(), nest(t), []string{filepath.Dir(cwd), os.Getenv("HOME")},
 		self, "-test.run="+exactly(t.Name()), "-test.v", "-test.timeout=10m", "-test.short="+strconv.FormatBool(testing.Short()))
 	cmd.Env = append(hostEnviron(), inHost+"=1", "MCP_TETHER_BIN="+tether, fixtureOutside+"="+fixture, "TMPDIR=/tmp")

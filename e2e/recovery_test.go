@@ -70,13 +70,13 @@ func TestRecoveryWithoutItsLog(t *testing.T) {
 func nestedProcs(t *testing.T, leaf string, depth int) {
 	t.Helper()
 	dir, err := unix.Open(leaf, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	noError(t, err)
+	ok(t, err)
 	defer func() { _ = unix.Close(dir) }()
 	name := strings.Repeat("n", 200)
 	for range depth {
-		noError(t, unix.Mkdirat(dir, name, 0o755))
+		ok(t, unix.Mkdirat(dir, name, 0o755))
 		next, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		noError(t, err)
+		ok(t, err)
 		_ = unix.Close(dir)
 		dir = next
 	}

@@ -21,15 +21,15 @@ func TestShareOddWords(t *testing.T) {
 	c := s.client()
 	sockets, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "share-*.sock"))
 	null, err := os.Open(os.DevNull)
-	noError(t, err)
+	ok(t, err)
 	defer null.Close()
 	n := int(null.Fd())
 	for text, fds := range map[string][]int{
 		"": nil, "x": nil, "{}": {n}, `{"session":{"pid":-1}}`: {n, n, n, n, n, n}, "null": {n, n, n, n, n, n, n, n, n}, strings.Repeat("[", 60<<10): {n, n, n, n, n, n},
 	} {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-		noError(t, err)
-		noError(t, unix.Connect(fd, &unix.SockaddrUnix{Name: sockets[0]}))
+		ok(t, err)
+		ok(t, unix.Connect(fd, &unix.SockaddrUnix{Name: sockets[0]}))
 		_ = unix.Sendmsg(fd, []byte(text), unix.UnixRights(fds...), nil, 0)
 		_ = unix.Close(fd)
 		c.echo()

@@ -197,10 +197,10 @@ func TestShareLongMessagesAreGivenBack(t *testing.T) {
 func pss(t *testing.T, pid int) (kilobytes int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	noError(t, err)
+	ok(t, err)
 	_, after, _ := strings.Cut(string(text), "\nPss_Anon:")
 	_, err = fmt.Sscan(after, &kilobytes)
-	noError(t, err)
+	ok(t, err)
 	return kilobytes
 }
 
@@ -282,11 +282,11 @@ func TestShareHangingHandshake(t *testing.T) {
 	t.Parallel()
 	s := share(t)
 	mode := filepath.Join(s.Dir, "mode")
-	noError(t, os.WriteFile(mode, []byte("mute"), 0o666))
+	ok(t, os.WriteFile(mode, []byte("mute"), 0o666))
 	c := s.attach()
 	c.write(initialize(version))
 	testkit.Until(t, "the handshake has begun", func() bool { return s.received("initialize") })
-	noError(t, os.Remove(mode))
+	ok(t, os.Remove(mode))
 	kill(t, c.cmd.Process.Pid, unix.SIGKILL)
 	_ = c.cmd.Wait()
 	s.awaitNone("^" + fixture + "\x00")

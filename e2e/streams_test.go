@@ -34,9 +34,9 @@ func newClient(t *testing.T, stdio string, flags []string, argv ...string) *clie
 		join = socketpair
 	}
 	theirIn, in, err := join()
-	noError(t, err)
+	ok(t, err)
 	out, theirOut, err := join()
-	noError(t, err)
+	ok(t, err)
 	c := startOn(t, theirIn, theirOut, flags, argv...)
 	c.in, c.out = in, out
 	t.Cleanup(func() { _, _ = in.Close(), out.Close() })
@@ -63,13 +63,6 @@ func startOn(t *testing.T, in, out *os.File, flags []string, argv ...string) *cl
 		_ = c.cmd.Wait()
 	})
 	return c
-}
-
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 const lifelineFD = 9 // as in the fixture

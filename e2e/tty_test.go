@@ -81,9 +81,9 @@ func openPair(t *testing.T) (master, slave *os.File) {
 func keepOutput(t *testing.T, slave *os.File) {
 	t.Helper()
 	mode, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
-	noError(t, err)
+	ok(t, err)
 	mode.Lflag |= unix.NOFLSH
-	noError(t, unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, mode))
+	ok(t, unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, mode))
 }
 
 // newShell is a terminal with an interactive shell, whose prompt is "$? outer$ ". In its environment TETHER is the
