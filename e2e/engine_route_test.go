@@ -44,9 +44,7 @@ func tarOf(t *testing.T, name string, mode int64, content []byte) *bytes.Buffer 
 func readFile(t *testing.T, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return b
 }
 
@@ -162,9 +160,7 @@ func dialEngine(t *testing.T, host string) *net.UnixConn {
 		t.Fatalf("DOCKER_HOST is %q", host)
 	}
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	_ = c.SetDeadline(time.Now().Add(testkit.Patience))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -240,15 +236,11 @@ func relayTo(t *testing.T, e *engine, relay func(client, engine *net.UnixConn)) 
 func listenUnix(t *testing.T) (*net.UnixListener, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mcp-tether-e2e-") //nolint:usetesting // its directories have the test's name in them
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l, "unix://" + path
 }

@@ -112,9 +112,7 @@ func buildDir(t *testing.T, image string) string {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	write("Dockerfile", "FROM "+image+"\nARG A=2\nCOPY large /large\nRUN [\"/fixture\",\"tool\",\"say\",\"out\\n\",\"\",\"0\"]\nLABEL a=$A\n")
 	write("Failing", "FROM scratch\nCOPY nothing /\n")

@@ -64,9 +64,7 @@ func (c scopes) removeEmpty(t *testing.T) {
 func control(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return strings.TrimSpace(string(b))
 }
 

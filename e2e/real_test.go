@@ -61,9 +61,7 @@ func puppeteer(t *testing.T, dir string) realServer {
 		"--disable-background-networking", "--disable-component-update", "--disable-domain-reliability",
 		"--disable-sync", "--no-first-run", "--no-pings",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	env := realEnv(dir)
 	env["PUPPETEER_EXECUTABLE_PATH"] = browser
 	env["PUPPETEER_LAUNCH_OPTIONS"] = string(options)
@@ -178,9 +176,7 @@ func TestRealServersLeakAlone(t *testing.T) {
 func realDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mcp-tether-e2e-") //nolint:usetesting // t.TempDir is too long, see above
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Errorf("remove the test's directory: %v", err)
@@ -268,14 +264,10 @@ func (c *sdkClient) run() {
 	c.t.Helper()
 	// A file, because a pipe would be held open by every process that is left behind.
 	stderr, err := os.Create(c.stderr)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	ok(c.t, err)
 	defer stderr.Close()
 	pipe, stdout, err := os.Pipe()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	ok(c.t, err)
 	defer stdout.Close()
 	c.cmd.Stdout, c.cmd.Stderr = stdout, stderr
 	c.pipe, c.answers = pipe, bufio.NewReader(pipe)
@@ -296,9 +288,7 @@ type sdkAnswer struct {
 
 func (c *sdkClient) hear() sdkAnswer {
 	c.t.Helper()
-	if err := c.pipe.SetReadDeadline(time.Now().Add(startPatience)); err != nil {
-		c.t.Fatal(err)
-	}
+	ok(c.t, c.pipe.SetReadDeadline(time.Now().Add(startPatience)))
 	line, err := c.answers.ReadBytes('\n')
 	if err != nil {
 		c.t.Fatalf("hear from the client: %v\n%s", err, c.complaint())

@@ -59,9 +59,7 @@ func runOnOwnHost(t *testing.T, tree ...string) bool {
 	t.Helper()
 	storm(t, tree...)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	cwd, err := os.Getwd()
 	ok(t, err)
 	cmd := programs().Host(t.Context(), nest(t), []string{filepath.Dir(cwd), os.Getenv("HOME")},

@@ -49,9 +49,7 @@ func TestStopForgedSupervisor(t *testing.T) {
 			if err == nil {
 				err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			o := operator.run(t, append([]string{"stop", "--timeout=100ms"}, args...)...)
 			if owner == mallory { // the control
 				if victim.answers() == nil {
@@ -106,14 +104,6 @@ func TestReapDirectorySwapped(t *testing.T) {
 		for _, dir := range []string{precious, "/tmp/moved", malloryDir} {
 			_ = os.RemoveAll(dir)
 		}
-	}
-}
-
-// ok fails the test at an error.
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -329,9 +319,7 @@ func homeOf(t *testing.T, users ...int) map[int]string {
 	homes, passwd := map[int]string{}, ""
 	base := t.TempDir()
 	for _, dir := range []string{base, filepath.Dir(base)} {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.Chmod(dir, 0o755))
 	}
 	for _, user := range users {
 		dir := filepath.Join(base, fmt.Sprint(user))
@@ -341,12 +329,8 @@ func homeOf(t *testing.T, users ...int) map[int]string {
 	}
 	file := filepath.Join(base, "passwd")
 	put(t, 0, file, []byte(passwd))
-	if err := os.Chmod(file, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount(file, "/etc/passwd", "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Chmod(file, 0o644))
+	ok(t, unix.Mount(file, "/etc/passwd", "", unix.MS_BIND, ""))
 	t.Cleanup(func() { _ = unix.Unmount("/etc/passwd", unix.MNT_DETACH) })
 	return homes
 }
@@ -357,8 +341,6 @@ func configure(t *testing.T, user int, home string, command ...string) {
 	b, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"one": map[string]any{"command": command[0], "args": command[1:]},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	put(t, user, filepath.Join(home, ".claude.json"), b)
 }

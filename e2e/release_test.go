@@ -81,9 +81,7 @@ func nothingLeft(t *testing.T, command string, direct bool) {
 	ok(t, cmd.Start())
 	ok(t, w.Close())
 	ok(t, in.Close())
-	if err := r.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, r.SetReadDeadline(time.Now().Add(testkit.Patience)))
 	up := make([]byte, 3)
 	if _, err := r.Read(up); err != nil {
 		t.Fatal(err)

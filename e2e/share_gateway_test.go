@@ -164,9 +164,7 @@ func TestSharePsStop(t *testing.T) {
 	}
 	testkit.Until(t, "ps knows all", func() bool {
 		list.Sessions = nil
-		if err := json.Unmarshal([]byte(s.tether("ps", "--json")), &list); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal([]byte(s.tether("ps", "--json")), &list))
 		return len(list.Sessions) == 2 && list.Sessions[0].Sharing != nil && len(list.Sessions[0].Sharing.Sessions) == 2 &&
 			list.Sessions[1].Sharing != nil && len(list.Sessions[1].Sharing.Sessions) == 1
 	})

@@ -47,13 +47,9 @@ func TestShareOtherUser(t *testing.T) {
 	sockets, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "share-*.sock"))
 	// Even where the directories let it in, the host does not take it.
 	for _, d := range []string{s.Dir, s.Gateway.Dir, filepath.Dir(s.Gateway.Dir), s.Runtime, filepath.Dir(sockets[0])} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.Chmod(d, 0o755))
 	}
-	if err := os.Chmod(sockets[0], 0o666); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Chmod(sockets[0], 0o666))
 	told := make(chan string)
 	go func() {
 		// The thread ends with the goroutine, so it may become another user.
@@ -65,9 +61,7 @@ func TestShareOtherUser(t *testing.T) {
 	}
 	c.echo()
 	c.close()
-	if err := os.Chmod(filepath.Dir(sockets[0]), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Chmod(filepath.Dir(sockets[0]), 0o700))
 	s.end()
 }
 

@@ -54,9 +54,7 @@ func kill(t *testing.T, pid int, sig syscall.Signal) {
 	if pid <= 1 {
 		t.Fatalf("signal %v: there is no process %d", sig, pid)
 	}
-	if err := unix.Kill(pid, sig); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, unix.Kill(pid, sig))
 }
 
 // What the first session had closed is not closed for the server of them all.

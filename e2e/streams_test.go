@@ -71,9 +71,7 @@ const lifelineFD = 9 // as in the fixture
 func holdLifeline(t *testing.T, l *lifeline) *os.File {
 	t.Helper()
 	fd, err := unix.Open(l.Path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return os.NewFile(uintptr(fd), l.Path)
 }
 
@@ -144,9 +142,7 @@ func TestLastOutputIsNotCut(t *testing.T) {
 				want := make([]byte, size)
 				_, _ = rand.NewChaCha8([32]byte{2}).Read(want)
 				file := filepath.Join(t.TempDir(), "words")
-				if err := os.WriteFile(file, want, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, os.WriteFile(file, want, 0o600))
 				for range testkit.Rounds(10) {
 					testLastOutput(t, stdio, file, want)
 				}
