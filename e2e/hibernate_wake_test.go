@@ -150,20 +150,6 @@ func (s *session) neverTwice() {
 	}
 }
 
-// The end of standard input is not lost while the server sleeps. What was sent before is answered by the next server, and then the
-// session is over.
-func TestHibernateLastWords(t *testing.T) {
-	t.Parallel()
-	s := greeted(t, setup{Flags: sleepy()}, "serve", "daemon")
-	s.asleep(1)
-	s.Write(toolCall(7, "echo", "") + "\n")
-	s.closeStdin()
-	s.wantAnswer(strings.TrimSuffix(s.ReadToEnd(), "\n"), 7)
-	wantExit(t, s.Wait(), "exit 0")
-	s.Gone()
-	s.EndedWhole("stdin-closed")
-}
-
 // The session ends when its server has become another one and lacks what the client relies on. So the gateway starts a
 // fresh session. The call that woke the server is answered.
 // Seen to fail where that counts as a wake that may succeed later: the session goes on, and its client waits.
