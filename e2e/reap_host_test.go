@@ -300,7 +300,7 @@ func freeze(t *testing.T, pid int) {
 }
 
 // outgrow returns when the clock tick in which a process was born is over: until then a sweep takes it for newborn.
-func outgrow(t *testing.T) {
+func outgrow(t testing.TB) {
 	t.Helper()
 	const tick = int64(10 * time.Millisecond)
 	now := func() int64 {

@@ -210,6 +210,7 @@ func TestShareHibernatesAlone(t *testing.T) {
 	b.write(toolCall(77, "hold", "")) // What is open keeps a session awake.
 	host := s.host()
 	s.asleep(a)
+	a.write(toolCall(78, "hold", "")) // From here on it is awake, too.
 	a.echo()
 	if n := s.starts(); n != 1 || s.host() != host {
 		t.Errorf("%d servers were started", n)
