@@ -22,7 +22,7 @@ func TestLazyWithoutCache(t *testing.T) {
 	}
 }
 
-// What is kept tells nothing of the environment. Without it the next session starts its server, and keeps it anew.
+// What is kept tells nothing of the environment. Of half of it the next session believes nothing: it starts its server, and keeps it anew.
 func TestLazyCacheDirectory(t *testing.T) {
 	t.Parallel()
 	first := learn(t, "")
@@ -30,7 +30,7 @@ func TestLazyCacheDirectory(t *testing.T) {
 		if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), first.Runtime) || !strings.Contains(string(text), fixture) {
 			t.Errorf("%s, %v", text, err)
 		}
-		ok(t, os.Remove(file))
+		ok(t, os.Truncate(file, 100))
 	}
 	s := first.twin()
 	s.meet()
