@@ -14,7 +14,7 @@ BUDGET  := 7077888
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
-ROOMS   := cgroup supervise reap internal/cli internal/waiting internal/proc internal/evidence internal/mcp internal/mcp/mux internal/argv internal/engine internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/display internal/live internal/doctor internal/front internal/share
+ROOMS   := cgroup supervise reap internal/cli internal/waiting internal/proc internal/evidence internal/mcp internal/mcp/mux internal/argv internal/engine internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/display internal/live internal/front internal/share
 UNITS   := . ./e2e/stage ./e2e/testkit ./scripts/demo ./scripts/soak $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture
 # A tool that is not there is passed over, but not in CI, which declares what it has.
@@ -42,7 +42,7 @@ endif
 # Otherwise the binary and the tests share what is compiled.
 COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt github.com/urfave/cli/v2 \
 	$(addprefix github.com/pelletier/go-toml/v2,/ /unstable /internal/tracker) \
-	$(addprefix mcp-tether/internal/,cli clients doctor live) mcp-tether/reap
+	$(addprefix mcp-tether/internal/,cli clients live) mcp-tether/reap
 cold := $(if $(RELEASE),$(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD))))
 
 .PHONY: help build test test-all proof check bench demo peers torture model soak install uninstall generate release lint race fuzz size

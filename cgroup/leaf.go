@@ -13,6 +13,9 @@ import (
 	"mcp-tether/internal/proc"
 )
 
+// Prefix begins the name of every leaf that mcp-tether makes; the session id follows.
+const Prefix = "mcp-tether-"
+
 // Leaf is one cgroup v2 directory of ours.
 type Leaf struct {
 	// Dir is its absolute path.
@@ -190,22 +193,22 @@ func (l *Leaf) Procs() ([]int, error) {
 	return pids, err
 }
 
-// Foreign reports whether a process of another pid namespace is in the leaf or below. Nothing else can be known about such a
+// HasUnseen reports whether a process of another pid namespace is in the leaf or below. Nothing else can be known about such a
 // process. A list that cannot be read may hold one, so the answer is true.
-func (l *Leaf) Foreign() bool {
-	_, foreign, err := l.list()
-	return foreign || err != nil
+func (l *Leaf) HasUnseen() bool {
+	_, unseen, err := l.list()
+	return unseen || err != nil
 }
 
 // list reads the pids in the leaf and below. A process of another pid namespace is listed as 0.
-func (l *Leaf) list() (pids []int, foreign bool, err error) {
+func (l *Leaf) list() (pids []int, unseen bool, err error) {
 	add := func(dir int) error {
 		b, err := proc.ReadAt(dir, "cgroup.procs", nil)
 		for f := range bytes.FieldsSeq(b) {
 			if pid, _ := strconv.Atoi(string(f)); pid > 0 {
 				pids = append(pids, pid)
 			} else {
-				foreign = true
+				unseen = true
 			}
 		}
 		return err
@@ -213,23 +216,13 @@ func (l *Leaf) list() (pids []int, foreign bool, err error) {
 	if err = add(l.fd); err == nil {
 		err = l.below(func(_ int, _ string, dir int) error { return add(dir) })
 	}
-	return pids, foreign, err
+	return pids, unseen, err
 }
 
-// Has reports whether a process is known to be in the leaf or below.
+// Has reports whether a process is in the leaf or below, as far as its /proc/PID/cgroup can be read.
 func (l *Leaf) Has(pid int) bool {
-	in, err := l.Holds(pid)
-	return err == nil && in
-}
-
-// Holds reports whether a process is in the leaf or below, by its /proc/PID/cgroup. The error says that it is not known.
-func (l *Leaf) Holds(pid int) (bool, error) {
-	file := "/proc/" + strconv.Itoa(pid) + "/cgroup"
-	b, err := proc.Read(file, nil)
-	if err != nil {
-		return false, fmt.Errorf("read %s: %w", file, err)
-	}
+	b, err := proc.Read(proc.Path(pid, "cgroup"), nil)
 	p, _ := cgroupPath(b)
 	// The mount point is not known here; the leaf's name is unique by its session id.
-	return strings.Contains(p+"/", l.Dir[strings.LastIndexByte(l.Dir, '/'):]+"/"), nil
+	return err == nil && strings.Contains(p+"/", l.Dir[strings.LastIndexByte(l.Dir, '/'):]+"/")
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -104,6 +105,26 @@ func TestTooLittleToStart(t *testing.T) {
 			}
 			t.Error("every session was started: the test has shown nothing")
 		})
+	}
+}
+
+// Where fewer descriptors may be open than a session waits for at once, its processes wait all the same: none of them runs. The control is
+// the client's bytes, which come through.
+func TestFewerDescriptorsThanPolled(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--cgroup=auto", "--hibernate=1ms"} {
+		s := startGateway(t).newSession()
+		s.Spawn(setup{Bare: true}, append([]string{"/bin/sh", "-c", `ulimit -S -n 6; exec "$@"`, "sh"}, s.Wrap(polite(flag), "/bin/cat")...)...)
+		const line = `{"method":"notifications/x"}`
+		if answer := s.Ask(line); strings.TrimSpace(answer) != line {
+			t.Errorf("%s: %q", flag, answer)
+		}
+		s.until("all wait", func() bool {
+			return !slices.ContainsFunc(s.Members(), func(p stage.Proc) bool { return p.State != "S" })
+		})
+		s.closeStdin()
+		wantExit(t, s.Wait(), "exit 0")
+		s.Gone()
 	}
 }
 

@@ -43,7 +43,7 @@ func TestPsWatch(t *testing.T) {
 	}
 	g := startGateway(t)
 	a, b := g.named("first\x1b[2J\x1b]0;x\a", "serve"), g.named("second", "serve")
-	y := small(t, nil, "ps", "--watch", "--interval=10ms")
+	y := small(t, nil, "ps", "--watch")
 	y.expect("ready")
 	y.typed("\n")
 	for _, text := range []string{otherScreen, "SESSION", "\x1b[1m  " + strconv.Itoa(g.PID) + " fixture", "\x1b[7m> root  " + a.ID()[:8] + "  first?[2J?]0;x?  running", "\x1b[32m  root  " + b.ID()[:8]} {

@@ -77,7 +77,8 @@ func TestWrapAndUnwrap(t *testing.T) {
 	if o := h.run("wrap", "--yes", "--", "--hibernate", "1h"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--name", "a b", "--hibernate", "1h"`) {
 		t.Errorf("with other flags: %+v\n%s", o, h.text(codex))
 	}
-	if o := h.run("unwrap", "--yes", "codex"); o.code != 0 || h.text(codex) != codexText || h.text(claude) == claudeText {
+	ok(t, os.Symlink(".codex", filepath.Join(h.dir, "same")))
+	if o := h.run("unwrap", "--yes", "codex", "same/config.toml"); o.code != 0 || h.text(codex) != codexText || h.text(claude) == claudeText {
 		t.Errorf("one client unwrapped: %+v\n%s", o, h.text(codex))
 	}
 	if all, err := os.ReadDir(filepath.Dir(codex)); err != nil || len(all) != 1 {
@@ -106,7 +107,7 @@ func TestWrapAndLists(t *testing.T) {
 	claude, project := h.put(".claude.json", servers), h.put(".mcp.json", servers)
 	codex := h.put(".codex/config.toml", "[mcp_servers.docs]\ncommand = \"docs-mcp\"\nargs = [\"--stdio\"]\n")
 	ok(t, os.WriteFile(list, []byte(deny), 0o644))
-	for _, args := range [][]string{{"wrap", "--yes", "claude", "./.mcp.json"}, {"wrap", "--check", "claude", "./.mcp.json"}, {"wrap", "--yes", "--force", "claude", "./.mcp.json"}} {
+	for _, args := range [][]string{{"wrap", "--yes", "claude", "./.mcp.json"}, {"wrap", "--check", "claude", "./.mcp.json"}} {
 		o := h.run(args...)
 		if o.code != 0 || strings.Count(o.stdout, "bad: left alone: an organisation's list: "+list+" denies it") != 2 {
 			t.Errorf("%v: %+v", args, o)
@@ -133,9 +134,6 @@ func TestWrapAndLists(t *testing.T) {
 			!strings.Contains(o.stdout, `add to mcp_servers: [mcp_servers."docs"] identity = { command = "mcp-tether" }`) {
 			t.Errorf("%v: %+v", args, o)
 		}
-	}
-	if o := h.run("wrap", "--yes", "--force", "codex"); o.code != 0 || h.text(codex) == before {
-		t.Errorf("forced: %+v", o)
 	}
 	if o := h.run("doctor"); !strings.Contains(o.stdout, codexList+" allows it bare, and wrapped it would be off") {
 		t.Errorf("%+v", o)

@@ -3,6 +3,7 @@ package reap
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"mcp-tether/internal/display"
@@ -21,7 +22,7 @@ func endContainers(findings []*Finding, grace teardown.Grace) (wait func()) {
 	var all sync.WaitGroup
 	turns := make(chan struct{}, maxEndings)
 	for _, f := range findings {
-		if f.ending == nil {
+		if f.engine == nil {
 			continue
 		}
 		all.Go(func() {
@@ -39,55 +40,41 @@ func endContainers(findings []*Finding, grace teardown.Grace) (wait func()) {
 // errNotTried says that nothing was tried with a container.
 var errNotTried = errors.New("the time was up before its turn")
 
-// endContainers ends the containers of one finding and notes what became of each.
+// endContainers ends the containers of one finding and notes what became of each. The engine is asked again until nothing is left.
 func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
-	e := f.ending
-	results, err := engine.Remove(ctx, e.engine.Client, e.owner, grace.Term)
-	// What was not met is gone, if all was seen through.
-	missed := engine.Result{}
+	results, err := engine.Remove(ctx, f.engine.Client, engine.Owner{Session: f.Session}, grace.Term)
+	var missed error // What was not met is gone, if all was seen through.
 	if err != nil && !errors.Is(err, engine.ErrUnproven) {
-		f.unseen, missed.Err = err.Error(), errNotTried
+		f.unseen, missed = err.Error(), errNotTried
 	}
-	outcome := make(map[string]*engine.Result, len(results))
+	outcomes := map[string]error{}
 	for i := range results {
-		outcome[results[i].ID] = &results[i]
+		r := &results[i]
+		outcomes[r.ID] = r.Err
+		if !slices.ContainsFunc(f.Containers, func(c display.Container) bool { return c.ID == r.ID }) { // it was being created during the scan
+			f.Containers = append(f.Containers, f.engine.shows(&r.Object, r.Why))
+		}
 	}
 	for i := range f.Containers {
 		c := &f.Containers[i]
-		if r := outcome[c.ID]; r != nil {
-			f.outcome(c, r)
-			delete(outcome, c.ID)
-		} else {
-			f.outcome(c, &missed)
+		err, met := outcomes[c.ID]
+		if !met {
+			err = missed
+		}
+		if c.Result = resultRemoved; err != nil {
+			c.Result = resultSurvived
+			f.Survivors = append(f.Survivors, c.Title()+": "+err.Error())
 		}
 	}
-	// These were being created during the scan.
-	for i := range results {
-		if r := &results[i]; outcome[r.ID] != nil {
-			c := found(e.engine, &r.Object, r.Why)
-			f.outcome(&c, r)
-			f.Containers = append(f.Containers, c)
-		}
-	}
-}
-
-// outcome notes what became of one container.
-func (f *Finding) outcome(c *display.Container, r *engine.Result) {
-	if r.Err != nil {
-		c.Result = resultSurvived
-		f.Survivors = append(f.Survivors, c.Title()+": "+r.Err.Error())
-		return
-	}
-	c.Result = "removed"
 }
 
 // leaveSocket removes what is left of the session's way to its engine. If processes are kept, a link to the engine takes its
 // place, as at the end of a session.
-func (f *Finding) leaveSocket(kept bool) error {
-	if kept && f.record != nil {
-		if at, err := engine.EndpointAt(f.record.Engine); err == nil && at.Socket != "" {
-			return session.LeaveLink(f.socket, f.Session, at.Socket)
+func (f *Finding) leaveSocket() error {
+	if s := f.stored; len(f.group.Spared) > 0 {
+		if at, err := engine.EndpointAt(s.Engine); err == nil && at.Socket != "" {
+			return session.LeaveLink(s.Socket, s.ID, at.Socket)
 		}
 	}
-	return session.RemoveSocket(f.socket, f.Session)
+	return session.RemoveSocket(f.stored.Socket, f.Session)
 }

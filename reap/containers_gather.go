@@ -22,20 +22,16 @@ var (
 // engineListing asks engines for their containers while the rest of the machine is read.
 type engineListing struct {
 	h     *machine
-	reach Reach
+	which Engines
 	byURL map[string]*knownEngine
-	err   error // of finding the engine of the docker command
 	wait  sync.WaitGroup
-	ctx   context.Context
-	stop  context.CancelFunc
 }
 
 // newEngineListing begins with the one engine that is known before any record is read. Without one in sight it costs a few
 // stat calls.
-func newEngineListing(h *machine, reach Reach) *engineListing {
-	l := &engineListing{h: h, reach: reach, byURL: map[string]*knownEngine{}}
-	l.ctx, l.stop = context.WithCancel(context.Background())
-	if reach.None || reach.Recorded {
+func newEngineListing(h *machine, which Engines) *engineListing {
+	l := &engineListing{h: h, which: which, byURL: map[string]*knownEngine{}}
+	if which.None || which.OnlyRecorded {
 		return l
 	}
 	var (
@@ -43,20 +39,18 @@ func newEngineListing(h *machine, reach Reach) *engineListing {
 		ok  bool
 		err error
 	)
-	if !proc.InTime(proc.FilesTime, func() { at, ok, err = engine.Resolve(reach.Engine, os.Getenv) }) {
-		l.err = fmt.Errorf("containers are not looked at: the settings of docker: %w", errNoAnswer)
+	if !proc.InTime(proc.FilesTime, func() { at, ok, err = engine.Resolve(which.URL, os.Getenv) }) {
+		h.Unknown = append(h.Unknown, "containers are not looked at: the settings of docker: "+errNoAnswer.Error())
 		return l
 	}
 	switch {
 	case err == nil && ok:
 		l.add(at)
-	case err != nil && (reach.Engine != "" || !errors.Is(err, engine.ErrElsewhere)): // else no session has a proxy there
-		l.err = fmt.Errorf("containers are not looked at: %w", err)
+	case err != nil && (which.URL != "" || !errors.Is(err, engine.ErrElsewhere)): // else no session has a proxy there
+		h.Unknown = append(h.Unknown, "containers are not looked at: "+err.Error())
 	}
 	return l
 }
-
-func (l *engineListing) close() { l.stop() }
 
 // add asks an engine, once. One of two names is asked twice, and what it has is reported once.
 func (l *engineListing) add(at engine.Endpoint) *knownEngine {
@@ -67,7 +61,7 @@ func (l *engineListing) add(at engine.Endpoint) *knownEngine {
 	l.byURL[at.URL] = e
 	l.h.Engines = append(l.h.Engines, e)
 	switch {
-	case l.reach.None:
+	case l.which.None:
 		e.Err = errNotAsked
 		return e
 	case len(l.h.Engines) > proc.MaxEngines:
@@ -75,32 +69,32 @@ func (l *engineListing) add(at engine.Endpoint) *knownEngine {
 		return e
 	}
 	e.Client = engine.Client{Dial: at.Dial}
-	l.wait.Go(func() { e.listInTime(l.ctx) })
+	l.wait.Go(e.list)
 	return e
 }
 
-// listInTime is list, for an engine whose socket may be on a file system that does not answer.
-func (e *knownEngine) listInTime(ctx context.Context) {
-	asked := knownEngine{Client: e.Client}
-	if proc.InTime(proc.EngineTime+time.Second, func() { asked.list(ctx) }) {
-		e.Have, e.Err = asked.Have, asked.Err
+// list reads what the engine has of sessions. Its socket may be on a file system that does not answer.
+func (e *knownEngine) list() {
+	var (
+		have []engine.Object
+		err  error
+	)
+	if !proc.InTime(proc.EngineTime+time.Second, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), proc.EngineTime)
+		defer cancel()
+		have, err = e.Client.Labelled(ctx, "")
+	}) {
+		e.Err = errNoAnswer
 		return
 	}
-	e.Err = errNoAnswer
-}
-
-// list reads what the engine has of sessions.
-func (e *knownEngine) list(parent context.Context) {
-	ctx, cancel := context.WithTimeout(parent, proc.EngineTime)
-	defer cancel()
-	e.Have, e.Err = e.Client.Labelled(ctx, "")
+	e.Have, e.Err = have, err
 }
 
 // recorded asks the engines that dead sessions have used.
 func (l *engineListing) recorded() {
 	for i := range l.h.Sessions {
 		s := &l.h.Sessions[i]
-		if s.Held || !s.Lease || !s.EngineUsed {
+		if s.Held || !s.EngineUsed {
 			continue
 		}
 		at, err := engine.EndpointAt(s.Engine)
@@ -117,9 +111,6 @@ func (l *engineListing) finish() {
 	l.wait.Wait()
 	if len(l.h.Engines) > 0 {
 		l.h.Machine = engine.MachineID()
-	}
-	if l.err != nil {
-		l.h.Unknown = append(l.h.Unknown, l.err.Error())
 	}
 	for _, e := range l.h.Engines {
 		// A default socket behind which no process listens is no engine.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -115,9 +116,9 @@ func (w *world) copies(from *crate) {
 func (w *world) judgeCrates(s *wrapped) {
 	for _, c := range s.crates {
 		switch {
-		case s.rec != nil && !s.rec.Lease && s.uid == w.h.UID:
+		case s.rec != nil && s.rec.Held && s.uid == w.h.UID:
 			c.verdict = innocent // nothing is known of the supervisor
-		case s.rec != nil && !s.rec.Lease:
+		case s.rec != nil && s.rec.Held:
 			c.verdict = either
 		default:
 			c.verdict = guilty
@@ -173,8 +174,8 @@ func (w *world) oldContainers() {
 		w.crate(engine.Container, "committed from one of an earlier boot", maps.Clone(c.Labels))
 	}
 	if w.chance(50) {
-		s := storedSession{Owner: uid, Lease: true, At: w.engine}
-		s.Record = session.Record{Version: 1, ID: id, Host: old, UID: uid, Supervisor: w.init.ID, EngineUsed: true}
+		s := storedSession{Stored: inDirOf(uid), At: w.engine}
+		s.Record = session.Record{Version: 1, ID: id, Host: old, UID: uid, Processes: session.Processes{Supervisor: w.init.ID}, Containers: session.Containers{EngineUsed: true}}
 		w.h.Sessions = append(w.h.Sessions, s)
 	}
 }
@@ -190,15 +191,18 @@ func (w *world) plainContainers() {
 	}
 }
 
-// containersStruck lists what End would remove, by id: the targets, and all that a claim comes to.
+// containersStruck lists what would be removed, by id: what is named, and all that the engine has of the session.
 func containersStruck(f Finding) map[string]Finding {
 	out := map[string]Finding{}
-	if f.ending == nil {
+	if f.engine == nil {
 		return out
 	}
-	for i := range f.ending.engine.Have {
-		o := &f.ending.engine.Have[i]
-		if owns, _ := f.ending.owner.Owns(o); owns {
+	for _, c := range f.Containers {
+		out[c.ID] = f
+	}
+	for i := range f.engine.Have {
+		o := &f.engine.Have[i]
+		if owns, _ := (engine.Owner{Session: f.Session}).Owns(o); owns {
 			out[o.ID] = f
 		}
 	}
@@ -269,13 +273,13 @@ func TestModelCatchesContainers(t *testing.T) {
 
 // this makes a finding of an object with a label.
 func this(e *knownEngine, o engine.Object) Finding {
-	return Finding{Class: classContainer, ending: &ending{e, engine.Owner{Session: o.Labels[engine.LabelSession], Made: map[string]bool{o.ID: true}}}}
+	return Finding{Class: classContainer, Containers: []display.Container{e.shows(&o, "")}, remains: remains{engine: e}}
 }
 
 func byLabel(h *machine, _ Rules) (out []Finding) {
 	held := map[string]bool{}
 	for _, s := range h.Sessions {
-		held[s.ID] = s.Held || !s.Lease
+		held[s.ID] = s.Held
 	}
 	for _, i := range h.Engines[0].Have {
 		if id := i.Labels[engine.LabelSession]; id != "" && !held[id] {

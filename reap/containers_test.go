@@ -116,38 +116,28 @@ func TestContainersAndFilters(t *testing.T) {
 	if got := fates(h(), Rules{Session: deadID}); got != "suspect:b suspect:c" {
 		t.Errorf("one session: got %q", got)
 	}
-	if got := fates(h(), Rules{MinAge: 99}); got != "container:a! suspect:b suspect:c" {
-		t.Errorf("older: got %q", got)
-	}
-	if got := fates(h(), Rules{MinAge: 101}); got != "" {
-		t.Errorf("younger: got %q", got)
-	}
 }
 
 // A record without processes is as old as its eldest container, or else as its session.
-func TestRecordMinAge(t *testing.T) {
-	const hour = 3600 * proc.TicksPerSecond
+func TestRecordAge(t *testing.T) {
 	for name, c := range map[string]struct {
-		all  []engine.Object
-		age  uint64
-		want int
+		all []engine.Object
+		age time.Duration
 	}{
-		"of a young container":       {[]engine.Object{box("a", deadID)}, hour, 0},
-		"of one that is old enough":  {[]engine.Object{box("a", deadID)}, proc.TicksPerSecond, 1},
-		"with nothing left, but old": {nil, hour, 1},
+		"of a container":    {[]engine.Object{box("a", deadID)}, time.Second},
+		"with nothing left": {nil, 2 * time.Hour},
 	} {
 		h, s := used(t, c.all...)
-		s.Started = noon.Add(-2 * time.Hour)
-		found := find(h, Rules{MinAge: c.age})
-		if len(found) != c.want {
+		s.Started = h.Began.Add(-2 * time.Hour)
+		found := find(h, Rules{})
+		if len(found) != 1 {
 			t.Errorf("%s: %+v", name, found)
 			continue
 		}
-		for _, f := range found {
-			f.dir = &session.Directory{}
-			if f.describe(h); f.AgeSeconds != int64(h.Began.Sub(f.born).Seconds()) || f.AgeSeconds == 0 || f.User == "" {
-				t.Errorf("%s: %d s, user %q", name, f.AgeSeconds, f.User)
-			}
+		f := found[0]
+		f.stored = s
+		if f.describe(h); f.AgeSeconds != int64(c.age.Seconds()) || f.User == "" {
+			t.Errorf("%s: %d s, user %q", name, f.AgeSeconds, f.User)
 		}
 	}
 }
@@ -199,7 +189,7 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 			s.At = down
 		}
 		f := find(h, Rules{})[0]
-		if (f.unseen != "") != isUsed || f.ending != nil || strings.Contains(strings.Join(f.Evidence, ";"), "no answer") != isUsed || (f.Advice != "") != isUsed {
+		if (f.unseen != "") != isUsed || f.engine != nil || strings.Contains(strings.Join(f.Evidence, ";"), "no answer") != isUsed || (f.Advice != "") != isUsed {
 			t.Errorf("%s: %q, %q", name, f.unseen, f.Evidence)
 		}
 	}
@@ -254,8 +244,8 @@ func deadSession(t *testing.T, host string, isUsed bool) *storedSession {
 		t.Fatal(err)
 	}
 	defer lease.Release()
-	s := &storedSession{Dir: dir, Owner: os.Getuid(), Lease: true}
-	s.Record = session.Record{Version: session.Version, ID: deadID, Host: here, UID: os.Getuid(), Engine: host, EngineUsed: isUsed}
+	s := &storedSession{Stored: session.Stored{Dir: dir}}
+	s.Record = session.Record{Version: session.Version, ID: deadID, Host: here, UID: os.Getuid(), Containers: session.Containers{Engine: host, EngineUsed: isUsed}}
 	if err := lease.Write(s.Record); err != nil {
 		t.Fatal(err)
 	}
@@ -263,12 +253,11 @@ func deadSession(t *testing.T, host string, isUsed bool) *storedSession {
 }
 
 // scanned is a machine of which only the engines were read.
-func scanned(t *testing.T, reach Reach, sessions ...*storedSession) (h *machine, warnings string) {
+func scanned(t *testing.T, which Engines, sessions ...*storedSession) (h *machine, warnings string) {
 	t.Helper()
 	h = boxes(t)
 	h.Engines, h.UID = nil, os.Getuid()
-	listing := newEngineListing(h, reach)
-	defer listing.close()
+	listing := newEngineListing(h, which)
 	for _, s := range sessions {
 		h.Sessions = append(h.Sessions, *s)
 	}
@@ -301,7 +290,7 @@ func left(t *testing.T, s *storedSession) string {
 func TestEndOfRecordedContainers(t *testing.T) {
 	e := startFake(t, "a", "b", "theirs")
 	s := deadSession(t, e.url, true)
-	h, warnings := scanned(t, Reach{Recorded: true}, s)
+	h, warnings := scanned(t, Engines{OnlyRecorded: true}, s)
 	found := find(h, Rules{})
 	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
 		t.Fatal(err)
@@ -322,7 +311,7 @@ func TestEndSparesAnotherMachine(t *testing.T) {
 	e := startFake(t, "a", "theirs")
 	e.Have["a"].Labels[engine.LabelMachine], e.Have["a"].Labels[engine.LabelSupervisor] = "another", gone(proc.Host{Boot: "another"})
 	s := deadSession(t, e.url, true)
-	h, _ := scanned(t, Reach{Recorded: true}, s)
+	h, _ := scanned(t, Engines{OnlyRecorded: true}, s)
 	h.Machine = ourMachine
 	found := find(h, Rules{})
 	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
@@ -338,7 +327,7 @@ func TestEndWhereTheEnginesClockIsWrong(t *testing.T) {
 	e := startFake(t, "a")
 	e.Have["a"].Created = time.Unix(100, 0)
 	s := deadSession(t, e.url, true)
-	h, _ := scanned(t, Reach{Recorded: true}, s)
+	h, _ := scanned(t, Engines{OnlyRecorded: true}, s)
 	found := find(h, Rules{})
 	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
 		t.Fatal(err)
@@ -353,7 +342,7 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	e := startFake(t, "a")
 	e.Takes = refusal(func(r *http.Request) bool { return r.Method == http.MethodDelete }, http.StatusInternalServerError, `{"message":"will not"}`)
 	s := deadSession(t, e.url, true)
-	h, _ := scanned(t, Reach{Recorded: true}, s)
+	h, _ := scanned(t, Engines{OnlyRecorded: true}, s)
 	found := find(h, Rules{})
 	if err := endFindings(found, false, teardown.Grace{Kill: 5 * time.Second}, math.MaxUint64); err != nil {
 		t.Fatal(err)
@@ -367,7 +356,7 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	e.Lock()
 	e.Takes = nil
 	e.Unlock()
-	h, _ = scanned(t, Reach{Recorded: true}, s)
+	h, _ = scanned(t, Engines{OnlyRecorded: true}, s)
 	found = find(h, Rules{})
 	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil || found[0].Result != "ended" || left(t, s) != "" {
 		t.Errorf("the next pass: %v, %+v", err, found[0])
@@ -379,20 +368,20 @@ func TestEndWithoutEngine(t *testing.T) {
 	for name, c := range map[string]struct {
 		engine string
 		used   bool
-		reach  Reach
+		which  Engines
 		result string
 	}{
-		"down, and used":               {engine: nowhere, used: true, reach: Reach{Recorded: true}, result: "failed"},
-		"down":                         {engine: nowhere, reach: Reach{Recorded: true}, result: "removed"},
-		"not looked at, and used":      {engine: nowhere, used: true, reach: Reach{None: true}, result: "failed"},
-		"not looked at":                {engine: nowhere, reach: Reach{None: true}, result: "removed"},
-		"no engine":                    {reach: Reach{Recorded: true}, result: "removed"},
-		"an engine that means nothing": {engine: "x://y", used: true, reach: Reach{Recorded: true}, result: "failed"},
-		"an engine that meant nothing": {engine: "x://y", reach: Reach{Recorded: true}, result: "removed"},
-		"an engine out of reach now":   {engine: "ssh://far", used: true, reach: Reach{Recorded: true}, result: "failed"},
+		"down, and used":               {engine: nowhere, used: true, which: Engines{OnlyRecorded: true}, result: "failed"},
+		"down":                         {engine: nowhere, which: Engines{OnlyRecorded: true}, result: "removed"},
+		"not looked at, and used":      {engine: nowhere, used: true, which: Engines{None: true}, result: "failed"},
+		"not looked at":                {engine: nowhere, which: Engines{None: true}, result: "removed"},
+		"no engine":                    {which: Engines{OnlyRecorded: true}, result: "removed"},
+		"an engine that means nothing": {engine: "x://y", used: true, which: Engines{OnlyRecorded: true}, result: "failed"},
+		"an engine that meant nothing": {engine: "x://y", which: Engines{OnlyRecorded: true}, result: "removed"},
+		"an engine out of reach now":   {engine: "ssh://far", used: true, which: Engines{OnlyRecorded: true}, result: "failed"},
 	} {
 		s := deadSession(t, c.engine, c.used)
-		h, _ := scanned(t, c.reach, s)
+		h, _ := scanned(t, c.which, s)
 		found := find(h, Rules{})
 		if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 			t.Fatal(err)
@@ -407,7 +396,7 @@ func TestEndWithoutEngine(t *testing.T) {
 func TestEndOfEngineThatGoes(t *testing.T) {
 	e := startFake(t, "a")
 	s := deadSession(t, e.url, true)
-	h, _ := scanned(t, Reach{Recorded: true}, s)
+	h, _ := scanned(t, Engines{OnlyRecorded: true}, s)
 	found := find(h, Rules{})
 	if err := os.Remove(strings.TrimPrefix(e.url, "unix://")); err != nil {
 		t.Fatal(err)
@@ -428,14 +417,14 @@ func TestEnginesAreAskedOnce(t *testing.T) {
 	if err := os.Symlink(socket, alias); err != nil {
 		t.Fatal(err)
 	}
-	h, warnings := scanned(t, Reach{Engine: e.url}, deadSession(t, e.url, true))
+	h, warnings := scanned(t, Engines{URL: e.url}, deadSession(t, e.url, true))
 	if lists := e.Asked("/containers/json"); len(lists) != 1 || warnings != "" {
 		t.Errorf("asked %q: %s", lists, warnings)
 	}
 	if got := fates(h, Rules{}); got != "record:a!" {
 		t.Errorf("by one name: %s", got)
 	}
-	h, _ = scanned(t, Reach{Engine: "unix://" + alias}, deadSession(t, e.url, true))
+	h, _ = scanned(t, Engines{URL: "unix://" + alias}, deadSession(t, e.url, true))
 	if got := fates(h, Rules{}); got != "record:a!" {
 		t.Errorf("by two names: %s", got)
 	}
@@ -447,7 +436,7 @@ func TestManyEngines(t *testing.T) {
 	for n := range 2 * proc.MaxEngines {
 		many = append(many, deadSession(t, fmt.Sprintf("unix:///nowhere/%d.sock", n), true))
 	}
-	h, _ := scanned(t, Reach{Recorded: true}, many...)
+	h, _ := scanned(t, Engines{OnlyRecorded: true}, many...)
 	asked := 0
 	for _, e := range h.Engines {
 		if !errors.Is(e.Err, errTooMany) {
@@ -465,24 +454,24 @@ func TestEnginesNotAsked(t *testing.T) {
 	living := deadSession(t, e.url, true)
 	living.Held = true
 	unsure := deadSession(t, e.url, true)
-	unsure.Held, unsure.Lease = true, false
-	for _, reach := range []Reach{{Recorded: true}, {None: true, Engine: e.url}} {
-		h, warnings := scanned(t, reach, living, unsure)
+	unsure.Held, unsure.Unread = true, errors.New("not known")
+	for _, which := range []Engines{{OnlyRecorded: true}, {None: true, URL: e.url}} {
+		h, warnings := scanned(t, which, living, unsure)
 		if len(h.Engines) != 0 || len(e.Seen) != 0 || warnings != "" {
-			t.Errorf("%+v: %v, %q, %s", reach, h.Engines, e.Seen, warnings)
+			t.Errorf("%+v: %v, %q, %s", which, h.Engines, e.Seen, warnings)
 		}
 	}
-	if _, warnings := scanned(t, Reach{Engine: "unix:///nowhere"}); !strings.Contains(warnings, "unix:///nowhere") {
+	if _, warnings := scanned(t, Engines{URL: "unix:///nowhere"}); !strings.Contains(warnings, "unix:///nowhere") {
 		t.Errorf("an engine that was named: %q", warnings)
 	}
 	t.Setenv("DOCKER_HOST", "ssh://far")
-	if _, warnings := scanned(t, Reach{}); warnings != "" {
+	if _, warnings := scanned(t, Engines{}); warnings != "" {
 		t.Errorf("an engine in which no session has a proxy: %q", warnings)
 	}
-	if _, warnings := scanned(t, Reach{Engine: "ssh://far"}); !strings.Contains(warnings, "ssh://far") {
+	if _, warnings := scanned(t, Engines{URL: "ssh://far"}); !strings.Contains(warnings, "ssh://far") {
 		t.Errorf("an engine that was named, and is out of reach: %q", warnings)
 	}
-	if _, warnings := scanned(t, Reach{Engine: "x://y"}); warnings == "" {
+	if _, warnings := scanned(t, Engines{URL: "x://y"}); warnings == "" {
 		t.Error("an engine that means nothing")
 	}
 }

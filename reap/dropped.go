@@ -6,47 +6,32 @@ import (
 
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/session"
 )
 
 // drop judges a server under a living gateway. The gateway has no use for a server that cannot be reached, to whose
 // standard input no process can write any more, and whose output nobody reads. One that is asked a single question, as by
 // subprocess.run of Python, has its end of input while the gateway waits for the answer. The gateway may be about to end the
 // server, so it is given time (settleDropped).
-func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
-	f := Finding{Class: classDropped, Name: name, UID: top.UID, Gateway: x.gateway(g.ID)}
+func (x *index) drop(g, top *process, name string) (Finding, bool) {
+	f := Finding{Class: classDropped, UID: top.UID, Gateway: x.gateway(g.ID)}
 	in := x.h.Stdin(top.PID)
 	if in.Far != evidence.Severed {
 		return f, false
 	}
-	doors := x.doors(top, r)
-	if x.inUse(doors, in) != "" {
+	tree := x.serverTree(top)
+	if x.inUse(tree, in) != "" {
 		return f, false
 	}
 	f.Evidence = []string{fmt.Sprintf("its gateway (pid %d) lives and has let go of it", g.PID), in.Why}
-	x.fill(&f, []*process{top}, false)
-	f.Top, f.Command = top.ID, session.Redact(top.Args)
 	f.still = func() bool {
-		return x.h.Lives(top.ID) == proc.Alive && doors.otherInput(in) == 0 && doors.reached() == ""
+		return x.h.Lives(top.ID) == proc.Alive && tree.otherInput(in) == 0 && tree.reached() == ""
 	}
-	return f, len(f.Members) > 0
-}
-
-// belowServer reports whether another known server, up to top, has started a process.
-func (x *index) belowServer(p, top *process, r *Rules) bool {
-	for n := 0; p != nil && p != top && n < maxClimb; n++ {
-		if p = x.parent(p); p != nil && !proc.IsLauncher(p.Comm) {
-			if _, known := serverOf(p, r); known {
-				return true
-			}
-		}
-	}
-	return false
+	return x.server(f, top, name)
 }
 
 // inUse says how servers may be in use although no process can write to the standard input of the topmost process, which
 // is in; "" if they are not.
-func (x *index) inUse(d *doors, in evidence.Stdin) string {
+func (x *index) inUse(d *serverTree, in evidence.Stdin) string {
 	if why := d.reached(); why != "" {
 		return why
 	}
@@ -60,7 +45,7 @@ func (x *index) inUse(d *doors, in evidence.Stdin) string {
 }
 
 // otherInput is the pid of a server whose standard input is not in, or is not severed any more; 0 for none.
-func (d *doors) otherInput(in evidence.Stdin) int {
+func (d *serverTree) otherInput(in evidence.Stdin) int {
 	for _, p := range d.servers {
 		if now := d.h.Stdin(p.PID); now.Far != evidence.Severed || now.Peer != in.Peer {
 			return p.PID

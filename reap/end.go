@@ -58,13 +58,13 @@ func portion(all []*Finding) int {
 // endAtOnce ends findings at once.
 func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
 	batch := teardown.Batch{Since: since}
-	groups := map[*Finding]*teardown.Group{}
 	for _, f := range ending {
-		if f.Class != classContainer {
-			groups[f] = group(f)
-			if !f.ended {
-				batch.Groups = append(batch.Groups, groups[f])
-			}
+		f.openLeaf()
+		if f.group.Leaf != nil {
+			defer f.group.Leaf.Close()
+		}
+		if f.Class != classContainer && !f.empty {
+			batch.Groups = append(batch.Groups, &f.group)
 		}
 	}
 	wait := endContainers(ending, grace)
@@ -74,72 +74,54 @@ func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
 	}
 	wait()
 	if err != nil {
-		for _, g := range groups {
-			if g.Leaf != nil {
-				g.Leaf.Close()
-			}
-		}
 		return err
 	}
 	for _, f := range ending {
-		f.conclude(groups[f])
+		f.conclude()
 	}
 	return nil
 }
 
-// group is what package teardown is to end.
-func group(f *Finding) *teardown.Group {
-	g := &teardown.Group{Seeds: f.Members, Spared: f.spared, UID: f.onlyUser(), Keep: f.keep, Mark: session.EnvID, Session: f.Session, Inherited: f.inherited, KeepNothing: f.nothing}
-	if f.record != nil {
-		g.Began = f.record.Started
-	}
+// openLeaf opens the cgroup of a finding, if it is there.
+func (f *Finding) openLeaf() {
 	if f.leaf == "" {
-		return g
+		return
 	}
 	leaf, err := openLeaf(f.leaf, f.UID)
 	switch {
 	case err == nil:
-		g.Leaf = leaf
+		f.group.Leaf = leaf
 	case !cgroup.IsGone(err):
 		f.unseen = "its cgroup may be left: " + err.Error()
 	}
-	return g
 }
 
-// conclude removes what a dead session left on disk, unless something survived or may have. g is nil for containers alone.
-func (f *Finding) conclude(g *teardown.Group) {
-	if g == nil {
-		g = &teardown.Group{}
-	}
-	if g.Leaf != nil {
-		defer g.Leaf.Close()
-	}
-	for _, s := range g.Survivors {
+// conclude removes what a dead session left on disk, unless something survived or may have.
+func (f *Finding) conclude() {
+	for _, s := range f.group.Survivors {
 		f.Survivors = append(f.Survivors, fmt.Sprintf("pid %d (%s): %s", s.PID, s.Comm, s.Why))
 	}
 	if len(f.Survivors) == 0 {
 		f.Survivors = stillAlive(f.Members)
 	}
-	if len(f.Survivors) > 0 {
-		f.Result = resultSurvived
-		return
-	}
-	if f.boxed && (f.Class == classSevered || f.Class == classDropped) {
+	if len(f.Survivors) == 0 && f.runsContainer && (f.Class == classSevered || f.Class == classDropped) {
 		// The client is gone, and nothing says which container it ran.
-		f.Result = resultSurvived
-		f.Survivors = append(f.Survivors, "its client has ended, the container may be there: look for it with docker ps")
-		return
+		f.Survivors = []string{"its client has ended, the container may be there: look for it with docker ps"}
 	}
-	f.Result = resultEnded
-	if len(f.Members)+len(f.Containers) == 0 {
+	switch {
+	case len(f.Survivors) > 0:
+		f.Result = resultSurvived
+		return
+	case len(f.Members)+len(f.Containers) > 0:
+		f.Result = resultEnded
+	default:
 		f.Result = resultRemoved
 	}
 	if f.stays {
 		return
 	}
-	if err := f.tidy(g); err != nil {
-		f.Result = resultFailed
-		f.Survivors = append(f.Survivors, err.Error())
+	if err := f.tidy(); err != nil {
+		f.Result, f.Survivors = resultFailed, []string{err.Error()}
 	}
 }
 
@@ -160,26 +142,21 @@ func stillAlive(members []proc.ID) []string {
 const removeTries = 1000
 
 // tidy removes leaf, socket and record.
-func (f *Finding) tidy(g *teardown.Group) error {
-	var errs []error
-	if g.Leaf != nil {
-		if err := g.RemoveLeaf(removeTries); err != nil {
-			// Only the record names a leaf in which no process is, and what is to be kept of one in which there are some.
-			errs = append(errs, err)
-		}
+func (f *Finding) tidy() error {
+	var err error
+	if f.group.Leaf != nil {
+		// Only the record names a leaf in which no process is, and what is to be kept of one in which there are some.
+		err = f.group.RemoveLeaf(removeTries)
 	}
 	if f.unseen != "" {
-		errs = append(errs, errors.New(f.unseen))
+		err = errors.Join(err, errors.New(f.unseen))
 	}
-	if len(errs) > 0 {
-		// The record stays, for the next pass.
-		return errors.Join(errs...)
+	if err != nil || f.stored == nil {
+		return err // The record stays, for the next pass.
 	}
-	if f.dir != nil {
-		errs = append(errs, f.leaveSocket(len(f.spared) > 0))
-		if err := f.dir.Remove(f.Session); !errors.Is(err, session.ErrHeld) {
-			errs = append(errs, err)
-		}
+	err = f.leaveSocket()
+	if removed := f.stored.Dir.Remove(f.Session); !errors.Is(removed, session.ErrHeld) {
+		err = errors.Join(err, removed)
 	}
-	return errors.Join(errs...)
+	return err
 }

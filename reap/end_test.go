@@ -35,10 +35,10 @@ func TestConcludeIsNoGuess(t *testing.T) {
 	}{
 		"dead":            {Finding{Class: classSevered, Members: []proc.ID{dead}}, resultEnded},
 		"alive":           {Finding{Class: classSevered, Members: []proc.ID{dead, self.ID}}, resultSurvived},
-		"a client":        {Finding{Class: classSevered, Members: []proc.ID{dead}, obstacles: obstacles{boxed: true}}, resultSurvived},
-		"a session's own": {Finding{Class: classRecord, Members: []proc.ID{dead}, obstacles: obstacles{boxed: true}}, resultEnded},
+		"a client":        {Finding{Class: classSevered, Members: []proc.ID{dead}, remains: remains{runsContainer: true}}, resultSurvived},
+		"a session's own": {Finding{Class: classRecord, Members: []proc.ID{dead}, remains: remains{runsContainer: true}}, resultEnded},
 	} {
-		c.f.conclude(&teardown.Group{})
+		c.f.conclude()
 		if c.f.Result != c.want || c.f.over() != (len(c.f.Survivors) == 0) {
 			t.Errorf("%s: %s, %v", name, c.f.Result, c.f.Survivors)
 		}
@@ -75,8 +75,9 @@ func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
 			t.Error(err)
 			break
 		}
-		f := Finding{Class: classRecord, Session: deadID, stored: stored{dir: s.Dir}}
-		f.conclude(&teardown.Group{Leaf: again})
+		f := Finding{Class: classRecord, Session: deadID, remains: remains{stored: s, group: teardown.Group{Leaf: again}}}
+		f.conclude()
+		again.Close()
 		if f.Result != result || (left(t, s) == "") != (result == resultRemoved) {
 			t.Errorf("%s %q, files %q, want %s", f.Result, f.Survivors, left(t, s), result)
 		}
@@ -103,8 +104,9 @@ func TestConcludeMovesOutWhatTheKeptHasStarted(t *testing.T) {
 		t.Error(err)
 	}
 	child := launch()
-	f := Finding{Class: classCgroup, Session: deadID}
-	f.conclude(g)
+	f := Finding{Class: classCgroup, Session: deadID, remains: remains{group: *g}}
+	f.conclude()
+	leaf.Close()
 	if f.Result != resultRemoved {
 		t.Errorf("%s %q", f.Result, f.Survivors)
 	}
@@ -145,7 +147,7 @@ func TestConcludeMovesOutTheSessionOfTheKept(t *testing.T) {
 	if err := b.End(quickly()); err != nil {
 		t.Error(err)
 	}
-	if err := (&Finding{Session: deadID, stored: stored{dir: s.Dir}}).tidy(g); err != nil {
+	if err := (&Finding{Session: deadID, remains: remains{stored: s, group: *g}}).tidy(); err != nil {
 		t.Error(err)
 	}
 	var r proc.Reader
@@ -160,15 +162,15 @@ func TestConcludeMovesOutTheSessionOfTheKept(t *testing.T) {
 // A leaf that cannot be opened for want of a descriptor may be there, and nothing but the record names it.
 func TestConcludeKeepsTheRecordOfAnUnseenLeaf(t *testing.T) {
 	s := deadSession(t, "", false)
-	f := Finding{Class: classRecord, Session: deadID, UID: os.Getuid(), stored: stored{dir: s.Dir, leaf: "/sys/fs/cgroup/mcp-tether-" + deadID}}
-	var g *teardown.Group
-	testkit.WithFiles(t, 0, func() { g = group(&f) })
-	f.conclude(g)
+	f := Finding{Class: classRecord, Session: deadID, UID: os.Getuid(), remains: remains{stored: s, leaf: "/sys/fs/cgroup/mcp-tether-" + deadID}}
+	testkit.WithFiles(t, 0, f.openLeaf)
+	f.conclude()
 	if f.Result != resultFailed || len(f.Survivors) != 1 || left(t, s) == "" {
 		t.Errorf("%s %q, files %q", f.Result, f.Survivors, left(t, s))
 	}
-	f = Finding{Class: classRecord, Session: deadID, UID: os.Getuid(), stored: stored{dir: s.Dir, leaf: f.leaf}}
-	f.conclude(group(&f))
+	f = Finding{Class: classRecord, Session: deadID, UID: os.Getuid(), remains: remains{stored: s, leaf: f.leaf}}
+	f.openLeaf()
+	f.conclude()
 	if f.Result != resultRemoved || left(t, s) != "" {
 		t.Errorf("a leaf that is gone: %s %q, files %q", f.Result, f.Survivors, left(t, s))
 	}
@@ -185,7 +187,7 @@ func TestEndOfManyLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = unix.Rmdir(leaf) })
-		found = append(found, Finding{Class: classCgroup, Session: deadID, UID: os.Getuid(), stored: stored{leaf: leaf}})
+		found = append(found, Finding{Class: classCgroup, Session: deadID, UID: os.Getuid(), remains: remains{leaf: leaf}})
 	}
 	free, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -199,16 +201,6 @@ func TestEndOfManyLeaves(t *testing.T) {
 	for _, f := range found {
 		if f.Result != resultRemoved {
 			t.Fatalf("%s: %q", f.Result, f.Survivors)
-		}
-	}
-}
-
-// Where processes outside of a session have its mark, a newborn is not ended for that.
-func TestGroupOfInheritedMark(t *testing.T) {
-	for _, inherited := range []bool{false, true} {
-		f := Finding{Session: deadID, extras: extras{inherited: inherited}}
-		if got := group(&f); got.Inherited != inherited || got.Session != deadID {
-			t.Errorf("inherited %t: got %t, of session %q", inherited, got.Inherited, got.Session)
 		}
 	}
 }
@@ -232,9 +224,9 @@ func TestSettleDroppedWithoutTime(t *testing.T) {
 func TestDwellBeginsAtTheScan(t *testing.T) {
 	var again time.Time
 	own := []Finding{
-		{Class: classSuspect, Name: "first"},
-		{Class: classDropped, Name: "third", still: func() bool { again = time.Now(); return false }},
-		{Class: classSurplus, Name: "second"},
+		{Class: classSuspect, shown: shown{Name: "first"}},
+		{Class: classDropped, shown: shown{Name: "third"}, remains: remains{still: func() bool { again = time.Now(); return false }}},
+		{Class: classSurplus, shown: shown{Name: "second"}},
 	}
 	o := Options{Unwrapped: true, Dwell: 50 * time.Millisecond}
 	scanned := time.Now()

@@ -6,6 +6,7 @@ import (
 	"mcp-tether/internal/display"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
 )
 
 // class says what a finding rests on.
@@ -31,15 +32,12 @@ func classes() []class {
 type Finding struct {
 	Class   class  `json:"class"`
 	Session string `json:"session,omitempty"`
-	Name    string `json:"name,omitempty"`
 	// Top is the process to name first; zero when none is left.
 	Top proc.ID `json:"top"`
 	// Members are the processes that are ended together, Top among them.
 	Members []proc.ID `json:"members"`
 	// Containers are ended with the members.
 	Containers []display.Container `json:"containers,omitempty"`
-	// Count is the number of servers of a surplus.
-	Count int `json:"count,omitempty"`
 	// UID is the user whose it is.
 	UID int `json:"uid"`
 	// Command is the redacted command line.
@@ -47,64 +45,30 @@ type Finding struct {
 	Gateway gateway  `json:"gateway"`
 	// Evidence says in words what proves the class.
 	Evidence []string `json:"evidence"`
-	// Advice says what to do about what is only reported.
-	Advice string `json:"advice,omitempty"`
+	shown
+	outcome
+	remains
+}
 
-	// Shown to people; filled after the rules.
+// shown is what the report says besides. Nothing is decided by it.
+type shown struct {
+	Name string `json:"name,omitempty"`
+	// Count is the number of servers of a surplus.
+	Count int `json:"count,omitempty"`
+	// Advice says what to do about what is only reported.
+	Advice      string `json:"advice,omitempty"`
 	AgeSeconds  int64  `json:"age_seconds"`
 	MemoryBytes uint64 `json:"memory_bytes"`
 	User        string `json:"user,omitempty"`
+}
 
-	// Result is what became of it: "listed", "ended", "survived", "removed" or "failed".
+// outcome is what became of a finding.
+type outcome struct {
 	Result    string   `json:"result"`
 	Survivors []string `json:"survivors,omitempty"`
-
-	stored
-	extras
-	obstacles
-	// ended says that nothing of the session is left but its record and an empty cgroup.
-	ended bool
-	// ending is what to end in an engine, nil for nothing. born is when the eldest container was created, or else when the session of
-	// a record began.
-	ending *ending
-	born   time.Time
-	// still asks once more, after the dwell, whether a dropped server is what it was taken for.
-	still func() bool
 }
 
-// stored is what is on disk of a finding's session.
-type stored struct {
-	dir    *session.Directory // of the record, nil without one
-	record *session.Record    // what it says
-	leaf   string             // cgroup directory
-	socket string             // of the session's proxy
-}
-
-// extras say of the processes around a finding which are its members.
-type extras struct {
-	keep   []string
-	spared []proc.ID // kept processes of the session
-	// inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
-	inherited bool
-	// nothing says that nothing is kept of the session.
-	nothing bool
-	// stays says that something of the session is kept because it belongs to people: then its record and its cgroup stay.
-	stays bool
-	// fates name the first members.
-	fates []session.Fate
-}
-
-// obstacles are why a finding may not be ended whole.
-type obstacles struct {
-	// unseen says why containers or a cgroup may be left that could not be listed.
-	unseen string
-	// boxed says that a member runs a container as a client of an engine: the container outlives its client.
-	boxed bool
-	// stuck names a process of the tree that could not be read: then nothing of the tree is ended.
-	stuck string
-}
-
-// What became of a finding.
+// The results.
 const (
 	resultListed   = "listed"
 	resultEnded    = "ended"
@@ -117,6 +81,37 @@ func results() []string {
 	return []string{resultListed, resultEnded, resultRemoved, resultSurvived, resultFailed}
 }
 
+// over reports whether nothing of the finding is left.
+func (o *outcome) over() bool { return o.Result == resultEnded || o.Result == resultRemoved }
+
+// remains is what must be known of a finding to end it.
+type remains struct {
+	// group are its processes, for package teardown. The leaf is opened when they are ended.
+	group teardown.Group
+	// empty says that no process is left to end.
+	empty bool
+	// stays says that something of the session is kept because it belongs to people: then its record and its cgroup stay.
+	stays bool
+	// stored is the session's record, nil without one, and leaf the directory of its cgroup.
+	stored *storedSession
+	leaf   string
+	// engine is the one that has containers to end, or may still create them for a session that was killed; nil for none.
+	engine *knownEngine
+	// born is when the eldest container was created, or else when the session of a record began.
+	born time.Time
+	// fates name the first members, for the history.
+	fates []session.Fate
+	// still asks once more, after the dwell, whether a dropped server is what it was taken for.
+	still func() bool
+
+	// unseen says why containers or a cgroup may be left that could not be listed.
+	unseen string
+	// runsContainer says that a member runs a container as a client of an engine: the container outlives its client.
+	runsContainer bool
+	// stuck names a process of the tree that could not be read: then nothing of the tree is ended.
+	stuck string
+}
+
 // onlyUser is the only user whose processes may be touched, -1 for any: a session of root with a cgroup may drop privileges.
 func (f *Finding) onlyUser() int {
 	if f.leaf != "" && f.UID == 0 {
@@ -125,8 +120,22 @@ func (f *Finding) onlyUser() int {
 	return f.UID
 }
 
-// over reports whether nothing of the finding is left.
-func (f *Finding) over() bool { return f.Result == resultEnded || f.Result == resultRemoved }
+// doubt makes a suspect of a finding: it is only reported.
+func (f *Finding) doubt(advice string, why ...string) {
+	f.Class, f.Advice = classSuspect, advice
+	f.Evidence = append(f.Evidence, why...)
+}
+
+// What to do about a suspect.
+const (
+	adviceLook    = "not proven: look at it, and end it by hand if no process needs it"
+	adviceGateway = "its gateway is not known to be dead: end it by hand if you know better"
+	adviceKeep    = "it may be meant to stay: end it by hand if no process needs it"
+	adviceParent  = "a living process has started it and may look after it: end it by hand if you know better"
+)
+
+// keepUnclear is why nothing of a session with --keep is proven by its mark: what it has kept has that too.
+const keepUnclear = "its session may keep processes (--keep), and it is not known which"
 
 // gateway is what is known of the process that wanted a server.
 type gateway struct {
@@ -138,7 +147,7 @@ type gateway struct {
 
 // proven reports whether the finding may be ended; unwrapped says that the user asked for the severed and the
 // dropped as well.
-func (f Finding) proven(unwrapped bool) bool {
+func (f *Finding) proven(unwrapped bool) bool {
 	switch f.Class {
 	case classRecord, classMark, classCgroup, classContainer:
 		return true
@@ -148,11 +157,11 @@ func (f Finding) proven(unwrapped bool) bool {
 	return false
 }
 
-// describe fills in what is shown to people, and decides nothing.
+// describe fills in what is shown to people.
 func (f *Finding) describe(h *machine) {
 	if f.Top.Zero() && !f.born.IsZero() {
 		f.AgeSeconds = max(0, int64(h.Began.Sub(f.born).Seconds()))
-		if f.dir == nil {
+		if f.stored == nil {
 			// An engine does not say which user its containers belong to.
 			return
 		}

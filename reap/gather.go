@@ -6,9 +6,8 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/evidence"
@@ -19,7 +18,7 @@ import (
 
 // gather reads the machine, and meanwhile what its container engines have. It calls warn for what had to be left out. The
 // error says that nothing can be known.
-func gather(xdgRuntime string, reach Reach, warn func(error)) (*machine, error) {
+func gather(xdgRuntime string, which Engines, warn func(error)) (*machine, error) {
 	var r proc.Reader
 	since, err := proc.Now()
 	if err != nil {
@@ -35,8 +34,7 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*machine, error) 
 		return nil, err
 	}
 	h := &machine{Host: here, UID: os.Getuid(), Self: os.Getpid(), Since: since, Began: began}
-	listing := newEngineListing(h, reach)
-	defer listing.close()
+	listing := newEngineListing(h, which)
 	if err := h.readTable(); err != nil {
 		return nil, err
 	}
@@ -90,102 +88,60 @@ func (h *machine) ask(r *proc.Reader) {
 		users, _ := sockets.Users([]int{pid}, inside)
 		return users[pid]
 	}
-	var readers map[string][]int // of all pipes and sockets, which are read once
-	h.Stdout = func(pid int) (bool, []int) {
-		if readers == nil {
-			readers = evidence.Readers(pids)
-		}
-		return evidence.Stdout(pid, readers)
-	}
+	ends := sync.OnceValue(func() evidence.Ends { return evidence.EndsOf(pids) })
+	h.Stdout = func(pid int) (bool, []int) { return evidence.Stdout(pid, ends()) }
 	h.Inside = func(pid int) bool {
 		ns, err := proc.Readlink(proc.Path(pid, "ns/pid"))
 		return err == nil && ns == fmt.Sprintf("pid:[%d]", h.PIDNS)
 	}
 	h.Holder = func(in evidence.Stdin) int {
-		if holders := in.Holders(pids); len(holders) > 0 {
+		if holders := in.Holders(ends()); len(holders) > 0 {
 			return holders[0]
 		}
 		return 0
 	}
 }
 
-// noteStuck reports the user's processes of which nothing is known.
+// noteStuck notes the user's processes of which nothing is known.
 func (h *machine) noteStuck() {
-	more := 0
+	var stuck []string
 	for i := range h.Procs {
-		p := &h.Procs[i]
-		switch {
-		case !p.Stuck || p.UID != h.UID:
-		case len(h.Unknown) < proc.MaxNamed:
-			h.Unknown = append(h.Unknown, p.stuck())
-		default:
-			more++
+		if p := &h.Procs[i]; p.Stuck && p.UID == h.UID {
+			stuck = append(stuck, p.stuck())
 		}
 	}
-	if more > 0 {
-		h.Unknown = append(h.Unknown, fmt.Sprintf("%d more such processes", more))
-	}
+	h.unknown(stuck, "processes")
 }
 
-// readSessions reads the records, unless their file system does not answer.
+// readSessions reads the records. The directories stay open until the pass ends.
 func (h *machine) readSessions(xdgRuntime string) {
-	var (
-		found  []storedSession
-		unread []string
-		all    bool
-	)
-	if proc.InTime(proc.FilesTime, func() { found, unread, all = sessions(h, xdgRuntime) }) {
-		h.Sessions, h.Unknown, h.Blind = found, append(h.Unknown, unread...), !all
-	} else {
-		h.Blind = true
-		h.Unknown = append(h.Unknown, "the directories of the records do not answer: look at their file systems (XDG_RUNTIME_DIR names one)")
+	stored, _, left := session.ReadAll(xdgRuntime)
+	for _, err := range left {
+		h.Unknown = append(h.Unknown, err.Error())
 	}
-	if h.Blind {
+	if h.Blind = len(left) > 0; h.Blind {
 		h.Unknown = append(h.Unknown, "not all records can be read, so no session is judged: first mend what is named before")
 	}
+	var unread []string
+	for _, s := range stored {
+		if s.Unread != nil {
+			unread = append(unread, fmt.Sprintf("%v (once nothing of it is left: mcp-tether reap --forget %s)", s.Unread, s.ID))
+		}
+		if s.Version == 0 {
+			s.Record = session.Record{Version: session.Version, ID: s.ID, Host: h.Host, UID: h.UID}
+		}
+		h.Sessions = append(h.Sessions, storedSession{Stored: s})
+	}
+	h.unknown(unread, "records")
 }
 
-// sessions reads the records and the states of their leases. The directories stay open until the pass ends. all says that
-// it has seen all sessions, if not their records.
-func sessions(h *machine, xdgRuntime string) (out []storedSession, unread []string, all bool) {
-	dirs, left := session.OpenAllBut(h.UID, xdgRuntime)
-	all = len(left) == 0
-	for _, dir := range dirs {
-		ids, err := dir.IDs()
-		if err != nil {
-			left, all = append(left, err), false
-		}
-		for _, id := range ids {
-			s := readSession(h, dir, id)
-			if s == nil {
-				continue
-			}
-			if out = append(out, *s); s.Unread != nil {
-				left = append(left, fmt.Errorf("%w (once nothing of it is left: mcp-tether reap --forget %s)", s.Unread, id))
-			}
-		}
+// unknown notes what could not be read, of one kind.
+func (h *machine) unknown(whys []string, kind string) {
+	named := min(len(whys), proc.MaxNamed)
+	h.Unknown = append(h.Unknown, whys[:named]...)
+	if more := len(whys) - named; more > 0 {
+		h.Unknown = append(h.Unknown, fmt.Sprintf("%d more such %s", more, kind))
 	}
-	for _, err := range left {
-		unread = append(unread, err.Error())
-	}
-	return out, unread, all
-}
-
-// readSession reads one session; nil when it ended meanwhile.
-func readSession(h *machine, dir *session.Directory, id string) *storedSession {
-	s := &storedSession{Dir: dir, Owner: h.UID}
-	held, err := dir.Held(id)
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	s.Held, s.Lease, s.Unread = held, err == nil, err
-	if s.Record, err = dir.Read(id); err != nil {
-		if !errors.Is(err, unix.ENOENT) { // Else its supervisor is about to write it, or died before it could.
-			s.Unread = err
-		}
-		s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: h.UID}
-	}
-	return s
 }
 
 // findLeaves finds our cgroups that are older than the pass. It takes a younger one if the lease of its session is free:
@@ -193,7 +149,7 @@ func readSession(h *machine, dir *session.Directory, id string) *storedSession {
 func (h *machine) findLeaves(began time.Time, warn func(error)) {
 	free := map[string]bool{}
 	for _, s := range h.Sessions {
-		free[s.ID] = s.Lease && !s.Held
+		free[s.ID] = !s.Held
 	}
 	found, err := cgroup.Find(session.ValidID)
 	h.noteSearch(err, warn)
@@ -222,7 +178,7 @@ func (h *machine) addRecordedLeaves() {
 		known[l.ID] = true
 	}
 	for _, s := range h.Sessions {
-		if s.Held || !s.Lease || known[s.ID] || path.Base(s.Cgroup) != cgroup.Prefix+s.ID {
+		if s.Held || known[s.ID] || path.Base(s.Cgroup) != cgroup.Prefix+s.ID {
 			continue
 		}
 		h.addLeaf(s.Cgroup, s.ID, false)
@@ -237,7 +193,7 @@ func (h *machine) addLeaf(dir, id string, old bool) {
 	if err == nil {
 		// Of the cgroups below it, some may be of a kind that has no list.
 		l.PIDs, err = leaf.Procs()
-		l.Foreign = leaf.Foreign()
+		l.Foreign = leaf.HasUnseen()
 		leaf.Close()
 		if !proc.Starved(err) {
 			err = nil

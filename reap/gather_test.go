@@ -24,7 +24,7 @@ func TestGather(t *testing.T) {
 		now, nowErr := proc.Now()
 		return err == nil && nowErr == nil && now > own.Start
 	})
-	h, err := gather(t.TempDir(), Reach{None: true}, func(err error) { t.Log(err) })
+	h, err := gather(t.TempDir(), Engines{None: true}, func(err error) { t.Log(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestGatherKeeps(t *testing.T) {
 	}
 	id, kept := session.EnvID+"="+deadID, session.EnvKept+"=1"
 	want := map[int]bool{start(id): false, start(kept): false, start(id, kept): true, start(kept, "A=b", id): true}
-	h, err := gather(t.TempDir(), Reach{None: true}, func(err error) { t.Log(err) })
+	h, err := gather(t.TempDir(), Engines{None: true}, func(err error) { t.Log(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestGatherKeeps(t *testing.T) {
 func TestGatherOtherTable(t *testing.T) {
 	const inside = "MCP_TETHER_TEST_INSIDE"
 	if os.Getenv(inside) != "" {
-		if _, err := gather(t.TempDir(), Reach{None: true}, func(error) {}); !errors.Is(err, proc.ErrOtherTable) {
+		if _, err := gather(t.TempDir(), Engines{None: true}, func(error) {}); !errors.Is(err, proc.ErrOtherTable) {
 			t.Errorf("got %v", err)
 		}
 		return
@@ -92,13 +92,13 @@ func TestGatherOtherTable(t *testing.T) {
 func TestGatherDamagedRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		record             string
-		held, lease        bool
+		held               bool
 		unknown, supervise bool
 	}{
-		"damaged":                  {record: "{", lease: true, unknown: true},
-		"damaged, of a living one": {record: "{", held: true, lease: true, unknown: true, supervise: true},
-		"of an earlier version":    {record: `{"version":1,"id":"` + deadID + `"}`, lease: true, unknown: true},
-		"empty":                    {lease: true},
+		"damaged":                  {record: "{", unknown: true},
+		"damaged, of a living one": {record: "{", held: true, unknown: true, supervise: true},
+		"of an earlier version":    {record: `{"version":1,"id":"` + deadID + `"}`, unknown: true},
+		"empty":                    {},
 	} {
 		s := deadSession(t, "", false)
 		file := filepath.Join(s.Dir.Name, deadID)
@@ -112,7 +112,7 @@ func TestGatherDamagedRecords(t *testing.T) {
 			}
 			defer lease.Release()
 		}
-		h, err := gather(filepath.Dir(s.Dir.Name), Reach{None: true}, func(error) {})
+		h, err := gather(filepath.Dir(s.Dir.Name), Engines{None: true}, func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestGatherDamagedRecords(t *testing.T) {
 		}
 		got := h.Sessions[i]
 		unknown := slices.ContainsFunc(h.Unknown, func(why string) bool { return strings.Contains(why, deadID) })
-		if got.Lease != c.lease || (got.Unread != nil) != (c.record != "") || unknown != c.unknown {
+		if (got.Unread != nil) != (c.record != "") || unknown != c.unknown {
 			t.Errorf("%s: %+v, unknown %q", name, got, h.Unknown)
 		}
 		found := find(h, Rules{Session: deadID})
@@ -139,7 +139,7 @@ func TestGatherClosedDirectory(t *testing.T) {
 	if err := os.Chmod(s.Dir.Name, 0o770); err != nil {
 		t.Fatal(err)
 	}
-	h, err := gather(filepath.Dir(s.Dir.Name), Reach{None: true}, func(error) {})
+	h, err := gather(filepath.Dir(s.Dir.Name), Engines{None: true}, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,8 +169,8 @@ func TestGatherNotesTheSearch(t *testing.T) {
 // belongs to another user, is none.
 func TestGatherLeafWithoutDescriptors(t *testing.T) {
 	at := "/sys/fs/cgroup/mcp-tether-" + deadID
-	dead := storedSession{Owner: os.Getuid(), Lease: true}
-	dead.Record = session.Record{ID: deadID, Cgroup: at}
+	var dead storedSession
+	dead.Record = session.Record{ID: deadID, Processes: session.Processes{Cgroup: at}}
 	h := &machine{UID: os.Getuid(), Sessions: []storedSession{dead}}
 	if h.addRecordedLeaves(); len(h.Leaves)+len(h.Unknown) > 0 {
 		t.Errorf("gone: %+v, %q", h.Leaves, h.Unknown)

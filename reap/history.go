@@ -6,15 +6,15 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// Tell writes the user's sessions that a pass has ended into the history, in which no supervisor could write them any more. If
+// AddToHistory writes the user's sessions that a pass has ended into the history, in which no supervisor could write them any more. If
 // one cannot be written, the rest is left out as well: each may take seconds.
-func Tell(findings []Finding) {
+func AddToHistory(findings []Finding) {
 	for i := range findings {
 		f := &findings[i]
-		r := f.record
-		if f.Class != classRecord || !f.over() || f.UID != os.Getuid() || r == nil || r.Started.IsZero() || r.NoHistory {
+		if f.Class != classRecord || !f.over() || f.UID != os.Getuid() || f.stored == nil || f.stored.Started.IsZero() || f.stored.NoHistory {
 			continue
 		}
+		r := &f.stored.Record
 		if r.State == session.StateKept && len(f.fates) == 0 {
 			continue // What it had kept has ended by itself.
 		}

@@ -3,7 +3,6 @@ package reap
 import (
 	"iter"
 	"path"
-	"time"
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
@@ -15,17 +14,13 @@ import (
 // index holds the tables of the rules.
 type index struct {
 	h     *machine
+	r     Rules
 	table proc.Table
 	byPID map[int]*process
-	// supervised are the sessions with a living supervisor.
-	supervised map[string]bool
-	// taken are the processes, and reported the ids of the containers, that are in a finding already.
-	taken    map[proc.ID]bool
-	reported map[string]bool
-	// suspects are the containers that the rules came across and could not prove.
-	suspects []Finding
-	// ancestors are those of the pass itself, by pid.
-	ancestors map[int]bool
+	// sessions are the records, by the ids of their sessions.
+	sessions map[string]*storedSession
+	// callers are the pass itself and its ancestors, by pid.
+	callers map[int]bool
 	// adopters are the processes that have adopted an orphan, by pid.
 	adopters map[int]bool
 	// kept are the processes that are marked to be kept or match the patterns of their session's record, and all below them, by pid.
@@ -33,53 +28,66 @@ type index struct {
 	// keeping are the sessions with --keep, or with a record that cannot be read. Without their record, nothing says what is to be
 	// kept of them.
 	keeping map[string]bool
-	// belongings are the processes that were asked about (peoples), and nothing says that nothing is kept.
+	// belongings are the processes that were asked about (belongs).
 	belongings map[proc.ID]belonging
-	nothing    bool
+	named
 }
 
-func newIndex(h *machine, nothing bool) *index {
+// named is what is in a finding already: processes, containers by their ids, and suspects that the rules came across.
+type named struct {
+	taken    map[proc.ID]bool
+	reported map[string]bool
+	suspects []Finding
+}
+
+func newIndex(h *machine, r Rules) *index {
 	x := &index{
-		h: h, byPID: map[int]*process{}, supervised: map[string]bool{},
-		taken: map[proc.ID]bool{}, reported: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
-		adopters: map[int]bool{}, keeping: map[string]bool{}, belongings: map[proc.ID]belonging{}, nothing: nothing,
+		h: h, r: r, byPID: map[int]*process{}, sessions: map[string]*storedSession{}, callers: map[int]bool{}, adopters: map[int]bool{},
+		kept: map[int]bool{}, keeping: map[string]bool{}, belongings: map[proc.ID]belonging{},
+		named: named{taken: map[proc.ID]bool{}, reported: map[string]bool{}},
 	}
 	all := make([]proc.Stat, len(h.Procs))
 	for i := range h.Procs {
 		x.byPID[h.Procs[i].PID], all[i] = &h.Procs[i], h.Procs[i].Stat
 	}
 	x.table = proc.NewTable(all)
-	for i := range h.Procs {
-		if up := x.parent(&h.Procs[i]); up != nil {
-			x.noteAdoption(up, &h.Procs[i])
+	for i := range h.Sessions {
+		s := &h.Sessions[i]
+		if x.sessions[s.ID] == nil || s.Held {
+			x.sessions[s.ID] = s
 		}
-	}
-	patterns, began := map[string][]string{}, map[string]time.Time{}
-	for _, s := range h.Sessions {
-		if s.Held || !s.Lease {
-			x.supervised[s.ID] = true
-		}
-		patterns[s.ID], began[s.ID] = s.Keep, s.Started
 		x.keeping[s.ID] = x.keeping[s.ID] || s.Unread != nil
 	}
 	for a := range x.line(x.byPID[h.Self]) {
-		x.ancestors[a.PID] = true
+		x.callers[a.PID] = true
 	}
 	for i := range h.Procs {
-		p := &h.Procs[i]
-		if x.keepsNothing(p.Mark) {
-			continue
-		}
-		if p.Keep || teardown.KeptBy(patterns[p.Mark], p.Comm, p.Args) || teardown.HoldsOlder(p.Comm, p.Args, began[p.Mark]) {
-			x.keepTree(p, x.kept)
-		}
-		x.keeping[p.Mark] = x.keeping[p.Mark] || p.Keeps
+		x.noteAdoption(&h.Procs[i])
+		x.noteKept(&h.Procs[i])
 	}
 	if !h.Blind { // Else nobody knows which session is dead.
-		x.keepPeoples()
+		x.keepBelongings()
 	}
 	return x
 }
+
+// noteKept notes what is meant to stay.
+func (x *index) noteKept(p *process) {
+	if x.keepsNothing(p.Mark) {
+		return
+	}
+	var s session.Record
+	if stored := x.sessions[p.Mark]; stored != nil {
+		s = stored.Record
+	}
+	if p.Keep || teardown.KeptBy(s.Keep, p.Comm, p.Args) || teardown.HoldsOlder(p.Comm, p.Args, s.Started) {
+		x.keepTree(p)
+	}
+	x.keeping[p.Mark] = x.keeping[p.Mark] || p.Keeps
+}
+
+// supervised reports whether a session has a living supervisor.
+func (x *index) supervised(id string) bool { return x.sessions[id] != nil && x.sessions[id].Held }
 
 // parent is the parent of a process, nil when it is not in the table.
 func (x *index) parent(p *process) *process {
@@ -92,9 +100,9 @@ func (x *index) parent(p *process) *process {
 // noteAdoption notes a child subreaper by what it did. A process is born into the terminal session of the process that
 // forked it, and leaves it only for one of its own. A child in a third terminal session, whose leader is dead, was
 // forked by another process.
-func (x *index) noteAdoption(up, p *process) {
-	sid := p.Stat.Session
-	if sid > 0 && up.Stat.Session > 0 && sid != p.PID && sid != up.Stat.Session && sid != up.PID && x.gone(sid) {
+func (x *index) noteAdoption(p *process) {
+	up, sid := x.parent(p), p.Stat.Session
+	if up != nil && sid > 0 && up.Stat.Session > 0 && sid != p.PID && sid != up.Stat.Session && sid != up.PID && x.gone(sid) {
 		x.adopters[up.PID] = true
 	}
 }
@@ -117,10 +125,20 @@ func (x *index) line(p *process) iter.Seq[*process] {
 	}
 }
 
+// inLine reports whether a process, or an ancestor of it, is one that is looked for.
+func (x *index) inLine(p *process, is func(*process) bool) bool {
+	for a := range x.line(p) {
+		if is(a) {
+			return true
+		}
+	}
+	return false
+}
+
 // keepTree adds a process and all below it to the kept.
-func (x *index) keepTree(p *process, kept map[int]bool) {
-	for _, s := range x.table.Below([]int{p.PID}, kept) {
-		kept[s.PID] = true
+func (x *index) keepTree(p *process) {
+	for _, s := range x.table.Below([]int{p.PID}, x.kept) {
+		x.kept[s.PID] = true
 	}
 }
 
@@ -139,24 +157,12 @@ func isTether(p *process) bool {
 }
 
 // tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p.
-func (x *index) tethered(p *process) bool {
-	for a := range x.line(p) {
-		if isTether(a) {
-			return true
-		}
-	}
-	return false
-}
+func (x *index) tethered(p *process) bool { return x.inLine(p, isTether) }
 
 // rooted reports whether all ancestors of p can be seen, up to init. An ancestor that cannot be seen may be a
 // supervisor.
 func (x *index) rooted(p *process) bool {
-	for a := range x.line(p) {
-		if a.PPID == 1 || a.PID == 1 {
-			return true
-		}
-	}
-	return false
+	return x.inLine(p, func(a *process) bool { return a.PPID == 1 || a.PID == 1 })
 }
 
 // mine reports whether the pass looks after a process. It does so for its own user only, even as root. Root has the pass made
@@ -170,7 +176,7 @@ func (x *index) spared(p *process) bool { return x.untouchable(p) || p.Start >= 
 // covers the dead, the stuck, init, the pass itself and its ancestors, what is meant to stay, and what is in a finding
 // already.
 func (x *index) untouchable(p *process) bool {
-	return p.Dead() || p.Stuck || p.PID <= 1 || x.ancestors[p.PID] || x.kept[p.PID] || x.taken[p.ID]
+	return p.Dead() || p.Stuck || p.PID <= 1 || x.callers[p.PID] || x.kept[p.PID] || x.taken[p.ID]
 }
 
 // extent says which processes belong to a tree.
@@ -189,36 +195,29 @@ type extent struct {
 
 // tree collects the given processes, all below them, and the terminal sessions that these lead. It leaves out the spared, and what
 // belongs to another living session.
-func (x *index) tree(tops []*process, sc extent) []*process {
+func (x *index) tree(tops []*process, e extent) []*process {
 	var (
 		out   []*process
 		seen  = map[int]bool{}
-		kept  = map[int]bool{}
 		queue = append([]*process(nil), tops...)
 	)
-	if len(sc.keep) > 0 {
-		for i := range x.h.Procs {
-			if p := &x.h.Procs[i]; teardown.KeptBy(sc.keep, p.Comm, p.Args) {
-				x.keepTree(p, kept)
-			}
-		}
-	}
+	isNamed := func(a *process) bool { return teardown.KeptBy(e.keep, a.Comm, a.Args) }
 	for len(queue) > 0 {
 		p := queue[0]
 		queue = queue[1:]
-		if kept[p.PID] || !x.kept[p.PID] && x.peoples(p, sc.session) != "" {
+		if x.inLine(p, isNamed) || !x.kept[p.PID] && x.belongs(p, e.session) != "" {
 			// It is kept for every other rule of this pass as well.
-			x.keepTree(p, x.kept)
+			x.keepTree(p)
 		}
 		// A wrapper further down has lost its gateway with this session, and ends its own tree.
 		if seen[p.PID] || x.kept[p.PID] || isTether(p) {
 			continue
 		}
 		seen[p.PID] = true
-		if p.Stuck && sc.stuck != nil {
-			sc.stuck(p)
+		if p.Stuck && e.stuck != nil {
+			e.stuck(p)
 		}
-		if !x.untouchable(p) && (sc.newborns || p.Start < x.h.Since) && (sc.uid < 0 || p.UID == sc.uid) {
+		if !x.untouchable(p) && (e.newborns || p.Start < x.h.Since) && (e.uid < 0 || p.UID == e.uid) {
 			out = append(out, p)
 		}
 		for _, pid := range x.table.Children(p.PID) {
@@ -242,33 +241,25 @@ func (x *index) inSession(leader *process) []*process {
 	return out
 }
 
-// take marks processes as members of a finding.
-func (x *index) take(members []*process) []proc.ID {
-	ids := make([]proc.ID, 0, len(members))
-	for _, m := range members {
-		x.taken[m.ID] = true
-		ids = append(ids, m.ID)
-	}
-	return ids
-}
-
 // fill sets the members of a finding, and names the eldest of them first. newborns says that what started after the pass began is
 // one, too.
 func (x *index) fill(f *Finding, tops []*process, newborns bool) {
+	g := &f.group
 	members := x.tree(tops, extent{
-		uid: f.onlyUser(), newborns: newborns, keep: f.keep, session: f.Session, stuck: func(p *process) { f.stuck = p.stuck() },
+		uid: f.onlyUser(), newborns: newborns, keep: g.Keep, session: f.Session, stuck: func(p *process) { f.stuck = p.stuck() },
 	})
-	f.Members = x.take(members)
-	f.spared = x.keptOf(f.Session)
-	f.nothing = x.keepsNothing(f.Session)
+	for _, m := range members {
+		x.taken[m.ID] = true
+		f.Members = append(f.Members, m.ID)
+	}
+	g.Seeds, g.Spared, g.UID, g.KeepNothing = f.Members, x.keptOf(f.Session), f.onlyUser(), x.keepsNothing(f.Session)
+	g.Session = f.Session
 	for _, m := range members[:min(len(members), proc.MaxNamed)] {
 		f.fates = append(f.fates, session.FateOf(m.Stat, m.Args, session.Reaped))
 	}
-	for _, m := range members {
-		f.boxed = f.boxed || clients.RunsContainer(m.Args)
-	}
 	var top *process
 	for _, m := range members {
+		f.runsContainer = f.runsContainer || clients.RunsContainer(m.Args)
 		if top == nil || m.Start < top.Start {
 			top = m
 		}
@@ -282,10 +273,10 @@ func (x *index) fill(f *Finding, tops []*process, newborns bool) {
 	}
 }
 
-// keptOf are the processes with a session's mark that are kept: what they start while the session is ended is kept as well.
+// keptOf are the processes of a session that are kept: what they start while the session is ended is kept as well.
 func (x *index) keptOf(id string) (out []proc.ID) {
 	for i := range x.h.Procs {
-		if p := &x.h.Procs[i]; x.kept[p.PID] && id != "" && (p.Mark == id || x.belongings[p.ID] == (belonging{x.belongings[p.ID].why, id})) && x.mine(p) {
+		if p := &x.h.Procs[i]; id != "" && x.kept[p.PID] && x.mine(p) && (p.Mark == id || x.belongings[p.ID].session == id) {
 			out = append(out, p.ID)
 		}
 	}
@@ -304,4 +295,16 @@ func (x *index) gateway(id proc.ID) gateway {
 		g.Command = session.Line(p.Args)
 	}
 	return g
+}
+
+// gatewayOf is the gateway that a mark or a label names. Without a boot its pid may be of any pid namespace.
+func (x *index) gatewayOf(text string) gateway {
+	g, err := proc.ParseGlobalID(text)
+	switch {
+	case err == nil && g.Host == x.h.Host:
+		return x.gateway(g.ID)
+	case err == nil && g.Boot != "" && g.Boot != x.h.Boot:
+		return gateway{ID: g.ID, State: proc.Dead.String()}
+	}
+	return gateway{ID: g.ID, State: proc.Unknown.String()}
 }

@@ -7,60 +7,57 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// leaves finds our cgroups whose session is dead: those that prove that their members are the session's, or the others.
-func (x *index) leaves(r Rules, proven bool) []Finding {
+// leaves finds our cgroups whose session is dead, without a record: those that prove that their members are the session's, or the
+// others.
+func (x *index) leaves(proven bool) []Finding {
 	var out []Finding
 	for i := range x.h.Leaves {
 		l := &x.h.Leaves[i]
-		if r.Session != "" && r.Session != l.ID || x.supervised[l.ID] || x.stored(l.ID) != nil {
+		if !x.wants(l.ID) || x.sessions[l.ID] != nil {
 			continue
 		}
-		if l.Old && !l.Foreign && len(l.PIDs) == 0 && proven {
-			out = append(out, abandoned(l))
-		}
-		if l.Foreign || len(l.PIDs) == 0 {
-			// Nothing is known of a process of another pid namespace.
-			continue
-		}
-		tops := x.inLeaf(l)
-		outside := func(p *process) bool { return !x.h.Inside(p.PID) }
-		if slices.ContainsFunc(tops, x.tethered) || slices.ContainsFunc(tops, outside) {
-			continue
-		}
-		if doubt := x.doubt(l, tops); (doubt == "") == proven {
-			if f := x.leaf(l, tops, doubt); !f.stays || len(f.Members) > 0 {
+		f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, Gateway: gateway{State: proc.Unknown.String()}, remains: remains{leaf: l.Dir}}
+		switch {
+		case l.Foreign: // Nothing is known of a process of another pid namespace.
+		case len(l.PIDs) > 0:
+			if x.leaf(&f, l, proven) {
 				out = append(out, f)
 			}
+		case l.Old && proven:
+			// Nothing is ended for it: the kernel removes no cgroup in which a process is.
+			f.empty = true
+			f.Evidence = []string{"cgroup " + l.Dir + " is ours, empty and older than a minute, and no supervisor looks after its session"}
+			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// abandoned is an empty leaf without a record. Nothing is ended for it: the kernel removes no cgroup in which a process is.
-func abandoned(l *cgroupLeaf) Finding {
-	return Finding{
-		Class: classCgroup, Session: l.ID, UID: l.UID, stored: stored{leaf: l.Dir}, ended: true, Gateway: gateway{State: proc.Unknown.String()},
-		Evidence: []string{"cgroup " + l.Dir + " is ours, empty and older than a minute, and no supervisor looks after its session"},
+// leaf judges a leaf with members, if it proves that they are the session's, or does not, as it should.
+func (x *index) leaf(f *Finding, l *cgroupLeaf, proven bool) bool {
+	tops := x.inLeaf(l)
+	isAnothers := func(p *process) bool { return x.tethered(p) || !x.h.Inside(p.PID) }
+	if slices.ContainsFunc(tops, isAnothers) {
+		return false
 	}
-}
-
-func (x *index) leaf(l *cgroupLeaf, tops []*process, doubt string) Finding {
-	f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, stored: stored{leaf: l.Dir}, Gateway: gateway{State: proc.Unknown.String()}}
+	why := x.unproven(l, tops)
+	if (why == "") != proven {
+		return false
+	}
 	f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
-	f.inherited = x.inherited(l.ID)
-	if doubt != "" {
-		f.Class, f.Advice = classSuspect, "not proven: look at it, and end it by hand if no process needs it"
-		f.Evidence = append(f.Evidence, doubt)
+	if why != "" {
+		f.doubt(adviceLook, why)
 	}
-	x.fill(&f, tops, false)
-	f.stays = x.keepsPeoples(l.ID)
-	return f
+	f.group.Inherited = x.isInherited(l.ID)
+	x.fill(f, tops, false)
+	f.stays = x.keepsSome(l.ID)
+	return !f.stays || len(f.Members) > 0
 }
 
-// doubt says why a supervisor whose record we do not see may look after a leaf all the same; "" if it cannot. It may if
+// unproven says why a supervisor whose record we do not see may look after a leaf all the same; "" if it cannot. It may if
 // a member or an ancestor is hidden. It also may if a member has a living parent that is neither a member nor an
 // adopter of orphans.
-func (x *index) doubt(l *cgroupLeaf, tops []*process) string {
+func (x *index) unproven(l *cgroupLeaf, tops []*process) string {
 	if len(tops) < len(l.PIDs) {
 		return "a member of it cannot be seen"
 	}

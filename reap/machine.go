@@ -44,8 +44,8 @@ type questions struct {
 	// process is in the pid namespace of the pass.
 	Stdin  func(pid int) evidence.Stdin
 	Inside func(pid int) bool
-	// Reached says by which socket of its own a process can be reached from outside of a tree; "" if by none.
-	Reached func(pid int, tree []int) string
+	// Reached says by which socket of its own one of some processes can be reached from outside of their tree; "" if none can.
+	Reached func(pids, tree []int) string
 	// User is the pid of a process of this user that is connected to a socket on which a process listens, and that is not inside
 	// of a session; 0 for none.
 	User func(pid int, inside []int) int
@@ -80,17 +80,9 @@ func (p *process) stuck() string {
 	return fmt.Sprintf("pid %d (%s) keeps its readers waiting: it cannot be looked at (what it waits for: /proc/%d/stack, as root)", p.PID, p.Comm, p.PID)
 }
 
-// storedSession is one record with the state of its lease.
+// storedSession is a record of the user's, and the engine that the session has used if it is dead.
 type storedSession struct {
-	session.Record
-	// Dir is the directory of the record, and Owner the user whose directory that is.
-	Dir   *session.Directory
-	Owner int
-	// Held says that a supervisor holds the lease; Lease is false when that could not be found out.
-	Held, Lease bool
-	// Unread says why the record cannot be read, and so what is to be kept; nil if it can, or if it is empty.
-	Unread error
-	// At is the engine that a dead session has used; nil for none.
+	session.Stored
 	At *knownEngine
 }
 

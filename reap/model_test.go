@@ -239,7 +239,7 @@ func struck(h *machine, f Finding) []proc.ID {
 	}
 	kept := func(p *process) bool {
 		for range maxClimb {
-			if !f.nothing && (p.Keep || matchesAny(f.keep, p)) || slices.Contains(f.spared, p.ID) {
+			if !f.group.KeepNothing && (p.Keep || matchesAny(f.group.Keep, p)) || slices.Contains(f.group.Spared, p.ID) {
 				return true
 			}
 			up := byPID[p.PPID]
@@ -296,7 +296,7 @@ func byName(h *machine, r Rules) (out []Finding) {
 func byBarePID(h *machine, _ Rules) (out []Finding) {
 	for i := range h.Procs {
 		for _, s := range h.Sessions {
-			if !s.Held && s.Lease && s.Host == h.Host && h.Procs[i].PID == s.Server.PID {
+			if !s.Held && s.Host == h.Host && h.Procs[i].PID == s.Server.PID {
 				out = append(out, one(classRecord, &h.Procs[i]))
 			}
 		}
@@ -319,7 +319,7 @@ func TestModelCatchesBelief(t *testing.T) {
 	believing := asEachUser(func(h *machine, r Rules) []Finding {
 		h.Sessions = nil
 		for _, s := range all {
-			s.Owner, s.At = h.UID, nil
+			s.Dir, s.At = inDirOf(h.UID).Dir, nil
 			h.Sessions = append(h.Sessions, s)
 		}
 		return find(h, r)
@@ -336,7 +336,7 @@ func TestModelCatchesBelief(t *testing.T) {
 // withoutLeases takes every record for that of a dead supervisor.
 func withoutLeases(h *machine, r Rules) []Finding {
 	for i := range h.Sessions {
-		h.Sessions[i].Held, h.Sessions[i].Lease = false, true
+		h.Sessions[i].Held = false
 	}
 	for i := range h.Procs {
 		if p := &h.Procs[i]; argv.IsSession(p.Args) {

@@ -1,7 +1,6 @@
 package reap
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -25,13 +24,11 @@ type Options struct {
 	Dwell time.Duration
 	// Runtime is $XDG_RUNTIME_DIR.
 	Runtime string
-	Reach   Reach
+	Engines Engines
 	// Warnings and Incomplete are what the preparation of the pass had to leave out, and what it could not read.
 	Warnings, Incomplete []string
 	// Servers is how many servers the user's clients are configured with.
 	Servers int
-	// Delegated says that root has started the pass for this user: it makes no directory where there is none.
-	Delegated bool
 	// ForUsers are the words with which root starts the same pass as each other user that has something here. A pass of
 	// one user has none.
 	ForUsers []string
@@ -39,25 +36,22 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Reach says which container engines a pass asks. The zero value means the one that the docker command would talk to,
+// Engines says which container engines a pass asks. The zero value means the one that the docker command would talk to,
 // and those in the records of dead sessions.
-type Reach struct {
-	// Engine is the URL of one to ask instead of the docker command's.
-	Engine string
-	// Recorded leaves out all engines but the recorded ones, None these as well.
-	Recorded, None bool
+type Engines struct {
+	// URL is that of one to ask instead of the docker command's.
+	URL string
+	// OnlyRecorded leaves out all but the recorded ones, None these as well.
+	OnlyRecorded, None bool
 }
 
 // errBusy says that another pass of this user is under way.
 var errBusy = errors.New("another reap is under way: try again when it has ended")
 
-// errMayOverlap says that it cannot be known whether another pass is under way.
-var errMayOverlap = errors.New("passes may overlap: the directory for the lock does not answer")
-
 // Pass reads the machine once, and ends what it may. The error says that it could not read it, or could not end anything;
 // the report holds what was found all the same.
 func Pass(o Options) (Report, error) {
-	deadline := time.Now().Add(cmp.Or(o.Timeout, o.Dwell+time.Hour))
+	deadline := time.Now().Add(o.Timeout)
 	r := Report{Version: display.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: o.Warnings, Incomplete: o.Incomplete}
 	warn := func(err error) { r.Warnings = append(r.Warnings, err.Error()) }
 	if o.Kill {
@@ -67,7 +61,7 @@ func Pass(o Options) (Report, error) {
 		}
 		defer unlock()
 	}
-	h, err := gather(o.Runtime, o.Reach, warn)
+	h, err := gather(o.Runtime, o.Engines, warn)
 	if err != nil {
 		return r, fmt.Errorf("read the machine: %w", err)
 	}
@@ -108,26 +102,24 @@ func (o *Options) end(own []Finding, deadline time.Time, since uint64) (late boo
 		return false, endFindings(own, o.Unwrapped, o.Grace, since)
 	}
 	err = endFindings(own[:n], true, o.Grace, since)
-	late = !settleDropped(own[n:], until, deadline.Add(-o.Grace.Term-o.Grace.Kill))
+	late = settleDropped(own[n:], until, deadline.Add(-o.Grace.Term-o.Grace.Kill))
 	return late, errors.Join(err, endFindings(own[n:], true, o.Grace, since))
 }
 
 // settleDropped waits, one time for all dropped servers, until the dwell is over. It spares those that are no longer
-// dropped. If there is not that much time, it spares all of them and returns false.
-func settleDropped(dropped []Finding, until, deadline time.Time) bool {
-	if until.After(deadline) {
-		for i := range dropped {
-			dropped[i].Class, dropped[i].Advice = classSuspect, noTime
-		}
-		return false
+// dropped. If there is not that much time, it is late, and spares all of them.
+func settleDropped(dropped []Finding, until, deadline time.Time) (late bool) {
+	if late = until.After(deadline); !late {
+		time.Sleep(time.Until(until))
 	}
-	time.Sleep(time.Until(until))
 	for i := range dropped {
-		if f := &dropped[i]; !f.still() {
-			f.Class, f.Advice = classSuspect, "it was not as it had been when it was examined again: the next pass will tell"
+		if f := &dropped[i]; late {
+			f.doubt(noTime)
+		} else if !f.still() {
+			f.doubt("it was not as it had been when it was examined again: the next pass will tell")
 		}
 	}
-	return true
+	return late
 }
 
 // tidySockets removes the sockets of killed supervisors, the links that were left for kept processes that have ended, and what
@@ -151,43 +143,35 @@ func (h *machine) tidySockets(runtime string, warn func(error)) {
 	})
 }
 
-// onlyPass keeps two passes of one user from overlapping.
+// onlyPass keeps two passes of one user from overlapping. Without a directory for sessions there is nothing to disturb.
 func (o *Options) onlyPass(warn func(error)) (unlock func(), busy error) {
-	if o.Delegated && !hasDirectory(o.Runtime) {
-		return func() {}, nil
-	}
 	var (
 		lease *session.Lease
 		err   error
 	)
 	if !proc.InTime(proc.FilesTime, func() { lease, err = takePassLock(o.Runtime) }) {
-		warn(errMayOverlap)
+		warn(errors.New("passes may overlap: the directory for the lock does not answer"))
 		return func() {}, nil
 	}
 	switch {
-	case err == nil:
-		return lease.Release, nil
 	case errors.Is(err, session.ErrHeld):
 		return nil, errBusy
+	case err != nil:
+		warn(fmt.Errorf("passes may overlap: %w", err))
+	case lease != nil:
+		return lease.Release, nil
 	}
-	warn(fmt.Errorf("passes may overlap: %w", err))
 	return func() {}, nil
 }
 
+// takePassLock takes the lock in the first of the user's directories: it makes none. The lease is nil where there is none.
 func takePassLock(runtime string) (*session.Lease, error) {
-	dir, err := session.Open(os.Getuid(), runtime)
-	if err != nil {
-		return nil, err
+	dirs, left := session.OpenAllBut(os.Getuid(), runtime)
+	if len(dirs) == 0 {
+		return nil, errors.Join(left...)
 	}
-	return dir.TakeLock(passLock)
+	return dirs[0].TakeLock(passLock)
 }
 
 // passLock is the name of a pass's lease. It is no session id, so the two never clash.
 const passLock = "reap"
-
-// hasDirectory reports whether the user has a directory for sessions.
-func hasDirectory(runtime string) bool {
-	dirs := session.OpenAll(os.Getuid(), runtime)
-	session.CloseAll(dirs)
-	return len(dirs) > 0
-}

@@ -15,18 +15,18 @@ import (
 // belonging is what is known of one process: why it belongs to people, "" if it does not, and its session.
 type belonging struct{ why, session string }
 
-// peoples says why a process of a dead session belongs to people; "" if it does not. A process below it is not asked about.
-func (x *index) peoples(p *process, id string) string {
+// belongs says why a process of a dead session belongs to people; "" if it does not. A process below it is not asked about.
+func (x *index) belongs(p *process, id string) string {
 	known, asked := x.belongings[p.ID]
 	if !asked {
-		known = belonging{x.whyPeoples(p, id), id}
+		known = belonging{x.whyBelongs(p, id), id}
 		x.belongings[p.ID] = known
 	}
 	return known.why
 }
 
-func (x *index) whyPeoples(p *process, id string) string {
-	s := x.stored(id)
+func (x *index) whyBelongs(p *process, id string) string {
+	s := x.sessions[id]
 	switch {
 	case p.Dead() || !x.mine(p) || x.keepsNothing(id) || !x.h.Inside(p.PID):
 		return ""
@@ -48,12 +48,7 @@ func (x *index) whyPeoples(p *process, id string) string {
 
 // belowDriven reports whether a browser that a program drives has started a process.
 func (x *index) belowDriven(p *process) bool {
-	for a := range x.line(p) {
-		if a.Browser == teardown.Driven {
-			return true
-		}
-	}
-	return false
+	return x.inLine(p, func(a *process) bool { return a.Browser == teardown.Driven })
 }
 
 // inside are the processes whose connections to a process of a session say nothing.
@@ -71,7 +66,7 @@ func (x *index) inside(p *process, id string) []int {
 		pids = append(pids, l.PIDs...)
 	}
 	var above []proc.ID
-	if s := x.stored(id); s != nil {
+	if s := x.sessions[id]; s != nil {
 		above = append(above, s.Gateway, s.Parent)
 	}
 	if g, err := proc.ParseGlobalID(p.Gateway); err == nil {
@@ -85,26 +80,16 @@ func (x *index) inside(p *process, id string) []int {
 	return pids
 }
 
-// stored is the record of a session; nil if there is none.
-func (x *index) stored(id string) *storedSession {
-	i := slices.IndexFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
-	if i < 0 || id == "" {
-		return nil
-	}
-	return &x.h.Sessions[i]
-}
-
 // keepsNothing reports whether nothing of a session is kept (--keep-nothing, of run or of this pass).
 func (x *index) keepsNothing(id string) bool {
-	s := x.stored(id)
-	return x.nothing || s != nil && s.KeepNothing
+	return x.r.KeepNothing || x.sessions[id] != nil && x.sessions[id].KeepNothing
 }
 
-// keepPeoples keeps what belongs to people of those that have the mark of a dead session, or that its record names.
-func (x *index) keepPeoples() {
+// keepBelongings keeps what belongs to people of those that have the mark of a dead session, or that its record names.
+func (x *index) keepBelongings() {
 	keep := func(p *process, id string) {
-		if !x.supervised[id] && !x.kept[p.PID] && x.peoples(p, id) != "" {
-			x.keepTree(p, x.kept)
+		if !x.supervised(id) && !x.kept[p.PID] && x.belongs(p, id) != "" {
+			x.keepTree(p)
 		}
 	}
 	for i := range x.h.Procs {
@@ -115,22 +100,22 @@ func (x *index) keepPeoples() {
 	for i := range x.h.Sessions {
 		s := &x.h.Sessions[i]
 		for _, k := range s.Kept {
-			if p := x.byPID[k.PID]; p != nil && x.isPeoples(p, s) {
+			if p := x.byPID[k.PID]; p != nil && x.wasKept(p, s) {
 				keep(p, s.ID)
 			}
 		}
 	}
 }
 
-// isPeoples reports whether the record of a session names a process as one that was kept because it belongs to people.
-func (x *index) isPeoples(p *process, s *storedSession) bool {
+// wasKept reports whether the record of a session names a process as one that was kept because it belongs to people.
+func (x *index) wasKept(p *process, s *storedSession) bool {
 	return x.mine(p) && slices.ContainsFunc(s.Kept, func(k session.Fate) bool {
 		return k.ID == p.ID && teardown.IsPeoples(strings.TrimPrefix(k.What, session.Kept))
 	})
 }
 
-// keepsPeoples reports whether something of a session is kept because it belongs to people.
-func (x *index) keepsPeoples(id string) bool {
+// keepsSome reports whether something of a session is kept because it belongs to people.
+func (x *index) keepsSome(id string) bool {
 	for _, b := range x.belongings {
 		if b.session == id && b.why != "" {
 			return true
@@ -139,22 +124,20 @@ func (x *index) keepsPeoples(id string) bool {
 	return false
 }
 
-// people reports what is kept because it belongs to people. Below a living wrapper that one sees to it.
-func (x *index) people(r Rules) (out []Finding) {
+// keptForPeople finds what is kept because it belongs to people. Below a living wrapper that one sees to it.
+func (x *index) keptForPeople() (out []Finding) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		b := x.belongings[p.ID]
-		if b.why == "" || b.session == "" || r.Session != "" && r.Session != b.session || x.belowPeoples(p) || x.tethered(p) {
+		if b.why == "" || b.session == "" || !x.wants(b.session) || x.belowBelonging(p) || x.tethered(p) {
 			continue
 		}
-		f := Finding{
-			Class: classSuspect, Session: b.session, UID: p.UID, Top: p.ID, Command: session.Redact(p.Args), Gateway: gateway{State: proc.Unknown.String()},
-			Evidence: []string{session.Kept + b.why}, Advice: "it ends with the first pass that finds nobody connected; reap --kill --keep-nothing ends it now",
-		}
+		f := Finding{Session: b.session, UID: p.UID, Top: p.ID, Command: session.Redact(p.Args), Gateway: gateway{State: proc.Unknown.String()}}
+		f.doubt("it ends with the first pass that finds nobody connected; reap --kill --keep-nothing ends it now", session.Kept+b.why)
 		if b.why == teardown.BrowserReason {
 			f.Advice = "it is a person's: close its windows, or end it with reap --kill --keep-nothing"
 		}
-		if s := x.stored(b.session); s != nil {
+		if s := x.sessions[b.session]; s != nil {
 			f.Name, f.Gateway = s.Name, x.gateway(s.Gateway)
 		}
 		for _, m := range x.table.Below([]int{p.PID}, nil) {
@@ -165,12 +148,7 @@ func (x *index) people(r Rules) (out []Finding) {
 	return out
 }
 
-// belowPeoples reports whether a process is below another one that is reported.
-func (x *index) belowPeoples(p *process) bool {
-	for a := range x.line(p) {
-		if a != p && x.belongings[a.ID].why != "" {
-			return true
-		}
-	}
-	return false
+// belowBelonging reports whether a process is below another one that is reported.
+func (x *index) belowBelonging(p *process) bool {
+	return x.inLine(p, func(a *process) bool { return a != p && x.belongings[a.ID].why != "" })
 }

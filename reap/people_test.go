@@ -136,7 +136,7 @@ func TestFindPeoplesAreSpared(t *testing.T) {
 	h.usedBy(map[int]int{11: 3})
 	h.Self = 0
 	for _, f := range find(h, Rules{}) {
-		if f.Class == classRecord && slices.Equal(group(&f).Spared, []proc.ID{h.proc(11).ID}) {
+		if f.Class == classRecord && slices.Equal(f.group.Spared, []proc.ID{h.proc(11).ID}) {
 			return
 		}
 	}

@@ -8,16 +8,15 @@ import (
 
 // records finds the sessions whose lease is free: their supervisor is dead. The server belongs to the session, and so does
 // every process with its mark, every member of its leaf, and all below these.
-func (x *index) records(r Rules) []Finding {
+func (x *index) records() []Finding {
 	var out []Finding
 	for i := range x.h.Sessions {
 		s := &x.h.Sessions[i]
-		wanted := r.Session == "" || r.Session == s.ID
-		if !wanted || s.Held || !s.Lease || s.UID != s.Owner {
+		if !x.wants(s.ID) || s.Held || s.UID != x.h.UID {
 			continue
 		}
 		if f, ok := x.record(s); ok {
-			if f.born.IsZero() {
+			if f.born.IsZero() { // no container of it is left
 				f.born = s.Started
 			}
 			out = append(out, f)
@@ -27,67 +26,62 @@ func (x *index) records(r Rules) []Finding {
 }
 
 func (x *index) record(s *storedSession) (Finding, bool) {
-	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, stored: stored{s.Dir, &s.Record, "", s.Socket}, extras: extras{keep: s.Keep}}
-	f.Gateway = x.gateway(s.Gateway)
-	if s.Host.Boot != x.h.Boot && s.Host.Boot != "" {
-		f.Gateway.State = proc.Dead.String()
+	f := Finding{Class: classRecord, Session: s.ID, UID: s.UID, Command: s.Args, Gateway: x.gateway(s.Gateway)}
+	f.Name, f.stored = s.Name, s
+	leaf := x.leafOf(s.ID)
+	switch {
+	case s.Host.Boot != x.h.Boot && s.Host.Boot != "":
+		f.empty, f.Gateway.State = true, proc.Dead.String()
 		f.Evidence = []string{"its record is from another boot: every process of it ended then"}
-		x.claim(&f, s)
+		x.claim(&f)
 		return f, true
-	}
-	if s.Host != x.h.Host && x.ended(&f, s) {
+	case s.Host != x.h.Host:
+		f.Gateway.State = proc.Unknown.String()
+		x.elsewhere(&f, leaf)
 		return f, true
-	}
-	if s.Host != x.h.Host {
-		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
-		f.Evidence = []string{"the lease of its record is free, and it is of another pid namespace, or may be: its processes may be known by other numbers there"}
-		f.Advice = "run mcp-tether reap in that namespace; if it is gone: mcp-tether reap --forget " + s.ID
-		return f, true
-	}
-	if x.supervised[s.ID] || x.h.Lives(s.Anchor) == proc.Alive {
+	case x.supervised(s.ID) || x.h.Lives(s.Anchor) == proc.Alive:
 		// It has a living supervisor, or an anchor that is about to recover it.
 		return f, false
 	}
-	leaf := x.leafOf(s.ID)
+	f.Evidence = []string{"the lease of its record is free: its supervisor is dead"}
+	if !s.Supervisor.Zero() {
+		f.Evidence = []string{fmt.Sprintf("the lease of its record is free: the supervisor (pid %d) is dead", s.Supervisor.PID)}
+	}
+	tops, isInherited := x.ofSession(s)
 	if leaf != nil {
 		f.leaf = leaf.Dir
-	}
-	f.Evidence = []string{"the lease of its record is free: the supervisor (pid " + fmt.Sprint(s.Supervisor.PID) + ") is dead"}
-	var tops []*process
-	tops, f.inherited = x.ofSession(s)
-	if leaf != nil {
 		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)
 		tops = append(tops, x.inLeaf(leaf)...)
 	}
 	if s.Supervisor.Zero() && x.keeping[s.ID] {
 		// There is an empty record, or one that cannot be read, so none says what is to be kept.
-		f.Class, f.Advice = classSuspect, keepAdvice
-		f.Evidence = append(f.Evidence, keepUnclear)
+		f.doubt(adviceKeep, keepUnclear)
 	}
 	if s.Unread != nil {
-		f.Advice = keepAdvice + "; then remove its damaged record (--forget)"
+		f.Advice = adviceKeep + "; then remove its damaged record (--forget)"
 	}
+	f.group.Keep, f.group.Began, f.group.Inherited = s.Keep, s.Started, isInherited
 	x.fill(&f, tops, true)
-	x.claim(&f, s)
-	f.stays = x.keepsPeoples(s.ID)
+	x.claim(&f)
+	f.stays = x.keepsSome(s.ID)
 	return f, !f.stays || len(f.Members)+len(f.Containers) > 0
 }
 
-// ended takes what is left of a session of another pid namespace: a record and an empty cgroup. Nobody holds its lease. Its
-// engine may be reached by another name here, so with containers it is not judged. Nor is a session of the first namespace: there
-// is somebody to judge it, and from a container its cgroup may not be in sight.
-func (x *index) ended(f *Finding, s *storedSession) bool {
-	leaf := x.leafOf(s.ID)
+// elsewhere judges a session of another pid namespace: processes here may have its numbers. What is left of it is a record and an
+// empty cgroup, or it is a suspect. Its engine may be reached by another name here, so with containers it is not judged. Nor is a session
+// of the first namespace: there is somebody to judge it, and from a container its cgroup may not be in sight.
+func (x *index) elsewhere(f *Finding, leaf *cgroupLeaf) {
+	s := f.stored
 	inUse := leaf != nil && (len(leaf.PIDs) > 0 || leaf.Foreign)
 	if s.Host.Boot != x.h.Boot || inUse || s.EngineUsed || s.Host.IsFirst() {
-		return false
+		f.doubt("run mcp-tether reap in that namespace; if it is gone: mcp-tether reap --forget "+s.ID,
+			"the lease of its record is free, and it is of another pid namespace, or may be: its processes may be known by other numbers there")
+		return
 	}
 	if leaf != nil {
 		f.leaf = leaf.Dir
 	}
-	f.Gateway.State = proc.Unknown.String()
-	f.ended, f.Evidence = true, []string{"the lease of its record is free, it is of another pid namespace, and nothing is in a cgroup of it"}
-	return true
+	f.empty, f.Evidence = true, []string{"the lease of its record is free, it is of another pid namespace, and nothing is in a cgroup of it"}
 }
 
 // ofSession lists the server and the processes with the session's mark. It leaves out those that were started elsewhere,
@@ -96,7 +90,7 @@ func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		switch {
-		case !x.mine(p) || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()) && !x.isPeoples(p, s):
+		case !x.mine(p) || p.Mark != s.ID && (p.ID != s.Server || s.Server.Zero()) && !x.wasKept(p, s):
 		case x.startedElsewhere(p, s):
 			elsewhere = true
 		default:

@@ -21,22 +21,23 @@ func sample() Report {
 		Version: display.SchemaVersion, Began: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Warnings: []string{},
 		Findings: []Finding{
 			{
-				Class: classRecord, Session: "00112233445566ff", Name: "files", Top: proc.ID{PID: 10, Start: 5}, Members: []proc.ID{{PID: 10, Start: 5}, {PID: 11, Start: 6}},
+				Class: classRecord, Session: "00112233445566ff", Top: proc.ID{PID: 10, Start: 5}, Members: []proc.ID{{PID: 10, Start: 5}, {PID: 11, Start: 6}},
 				Command: []string{"server", "<a&b>"}, Gateway: gateway{ID: proc.ID{PID: 9, Start: 1}, State: "dead"}, Evidence: []string{"the lease is free", "and more"},
-				AgeSeconds: 3725, MemoryBytes: 3 << 29, User: "root", Result: "listed",
+				shown: shown{Name: "files", AgeSeconds: 3725, MemoryBytes: 3 << 29, User: "root"}, outcome: outcome{Result: "listed"},
 			},
 			{
-				Class: classSevered, Name: "x", Top: proc.ID{PID: 20, Start: 7}, Members: []proc.ID{{PID: 20, Start: 7}}, UID: 1000,
-				Command: []string{"npx", "x"}, Gateway: gateway{State: "dead"}, Evidence: []string{"nobody"}, AgeSeconds: 59, MemoryBytes: 5 << 20, User: "u", Result: "listed",
+				Class: classSevered, Top: proc.ID{PID: 20, Start: 7}, Members: []proc.ID{{PID: 20, Start: 7}}, UID: 1000,
+				Command: []string{"npx", "x"}, Gateway: gateway{State: "dead"}, Evidence: []string{"nobody"},
+				shown: shown{Name: "x", AgeSeconds: 59, MemoryBytes: 5 << 20, User: "u"}, outcome: outcome{Result: "listed"},
 			},
 			{
-				Class: classSurplus, Name: "y", Count: 12, Members: []proc.ID{}, Command: []string{"y"}, Gateway: gateway{State: "alive"}, Evidence: []string{"12 servers"},
-				Advice: "restart it", User: "u", Result: "listed",
+				Class: classSurplus, Members: []proc.ID{}, Command: []string{"y"}, Gateway: gateway{State: "alive"}, Evidence: []string{"12 servers"},
+				shown: shown{Name: "y", Count: 12, Advice: "restart it", User: "u"}, outcome: outcome{Result: "listed"},
 			},
-			{Class: classCgroup, Session: "ffffffffffffffff", Members: []proc.ID{}, Command: []string{}, Evidence: []string{"empty"}, Result: "removed"},
+			{Class: classCgroup, Session: "ffffffffffffffff", Members: []proc.ID{}, Command: []string{}, Evidence: []string{"empty"}, outcome: outcome{Result: "removed"}},
 			{
 				Class: classContainer, Session: "00112233445566ff", Members: []proc.ID{}, Command: []string{"mcp/x"}, Gateway: gateway{State: "dead"}, Evidence: []string{"its label"},
-				AgeSeconds: 61, Result: "listed",
+				shown: shown{AgeSeconds: 61}, outcome: outcome{Result: "listed"},
 				Containers: []display.Container{
 					{Engine: "unix:///e", Kind: engine.Container, ID: containerID, Name: "w\x1bb", Image: "mcp/x", State: "running", Result: "listed"},
 					{Engine: "unix:///e", Kind: engine.Network, ID: containerID, Result: "listed"},
@@ -158,7 +159,7 @@ func TestReportJSON(t *testing.T) {
 func TestReportLeft(t *testing.T) {
 	r := Report{}
 	for _, result := range []string{"listed", "ended", "survived", "removed", "failed"} {
-		r.Findings = append(r.Findings, Finding{Result: result})
+		r.Findings = append(r.Findings, Finding{outcome: outcome{Result: result}})
 	}
 	if r.Left() != 3 {
 		t.Errorf("%d left", r.Left())
@@ -169,8 +170,8 @@ func TestReportLeft(t *testing.T) {
 func TestReportTextControls(t *testing.T) {
 	const evil = "a\x1b[2J\u009b31m\r\nb"
 	r := Report{Findings: []Finding{{
-		Class: classCgroup, Name: evil, Command: []string{evil}, Evidence: []string{"cgroup /sys/fs/cgroup/" + evil}, User: "u",
-		Survivors: []string{"pid 7 (" + evil + "): will not"}, Gateway: gateway{State: "dead", Command: evil},
+		Class: classCgroup, Command: []string{evil}, Evidence: []string{"cgroup /sys/fs/cgroup/" + evil}, shown: shown{Name: evil, User: "u"},
+		outcome: outcome{Survivors: []string{"pid 7 (" + evil + "): will not"}}, Gateway: gateway{State: "dead", Command: evil},
 	}}}
 	var b strings.Builder
 	if err := r.Text(&b); err != nil {

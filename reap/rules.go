@@ -1,12 +1,6 @@
 package reap
 
-import (
-	"slices"
-	"time"
-
-	"mcp-tether/internal/clients"
-	"mcp-tether/internal/proc"
-)
+import "mcp-tether/internal/clients"
 
 // Rules are what the user may choose about finding.
 type Rules struct {
@@ -14,8 +8,6 @@ type Rules struct {
 	Match func(clients.Running) (name string, ok bool)
 	// SurplusOver is how many servers of one kind a gateway may have.
 	SurplusOver int
-	// MinAge spares processes that are younger, in clock ticks.
-	MinAge uint64
 	// KeepNothing ends what is kept of dead sessions as well.
 	KeepNothing bool
 	// Session limits the pass to one session id; "" means all.
@@ -25,31 +17,22 @@ type Rules struct {
 // find applies the rules to a machine. It is pure but for the questions that the machine answers, and never names a process
 // twice.
 func find(h *machine, r Rules) []Finding {
-	x := newIndex(h, r.KeepNothing)
+	x := newIndex(h, r)
 	var out []Finding
 	if !h.Blind {
-		out = append(out, x.records(r)...)
+		out = append(out, x.records()...)
 		// What a leaf proves needs no proof by its mark. Of what it does not prove, the marks may.
-		out = append(out, x.leaves(r, true)...)
-		out = append(out, x.marks(r)...)
-		out = append(out, x.leaves(r, false)...)
-		out = append(out, x.labelled(r)...)
+		out = append(out, x.leaves(true)...)
+		out = append(out, x.marks()...)
+		out = append(out, x.leaves(false)...)
+		out = append(out, x.labelled()...)
 	}
 	if r.Session == "" {
-		out = append(out, x.unwrapped(r)...)
-		out = append(out, x.surplusSessions(r)...)
+		out = append(out, x.unwrapped()...)
+		out = append(out, x.surplusSessions()...)
 	}
-	out = append(append(out, x.suspects...), x.people(r)...)
-	return slices.DeleteFunc(out, func(f Finding) bool { return x.tooYoung(f, r) })
+	return append(append(out, x.suspects...), x.keptForPeople()...)
 }
 
-// tooYoung reports whether a finding is younger than the user wants to see.
-func (x *index) tooYoung(f Finding, r Rules) bool {
-	if r.MinAge == 0 {
-		return false
-	}
-	if f.Top.Zero() {
-		return f.born.Add(time.Duration(r.MinAge) * proc.Tick).After(x.h.Began)
-	}
-	return f.Top.Start+r.MinAge > x.h.Since
-}
+// wants reports whether a session is one that the user asked for.
+func (x *index) wants(session string) bool { return x.r.Session == "" || x.r.Session == session }

@@ -37,7 +37,7 @@ func table(t *testing.T, rows ...string) *machine {
 	}
 	h.Stdin = func(int) evidence.Stdin { return evidence.Stdin{Far: evidence.Severed, Why: "severed"} }
 	h.Inside = func(int) bool { return true }
-	h.Reached = func(int, []int) string { return "" }
+	h.Reached = func([]int, []int) string { return "" }
 	h.User = func(int, []int) int { return 0 }
 	h.Stdout = func(int) (bool, []int) { return false, nil }
 	h.Holder = func(evidence.Stdin) int { return 0 }
@@ -61,7 +61,7 @@ func TestFindAbandonedLeaf(t *testing.T) {
 		h.Leaves[0].Old = true
 		c.given(h, &h.Leaves[0])
 		all := find(h, Rules{})
-		if got := slices.ContainsFunc(all, func(f Finding) bool { return f.Class == classCgroup && f.ended && len(f.Members) == 0 }); got != c.want {
+		if got := slices.ContainsFunc(all, func(f Finding) bool { return f.Class == classCgroup && f.empty && len(f.Members) == 0 }); got != c.want {
 			t.Errorf("%s: it goes: %t", name, got)
 		}
 	}
@@ -89,7 +89,7 @@ func TestFindOtherNamespace(t *testing.T) {
 		if got := ended(h, Rules{}); len(got) > 0 {
 			t.Errorf("%s: ended %v", name, got)
 		}
-		removed := slices.ContainsFunc(find(h, Rules{}), func(f Finding) bool { return f.Class == classRecord && f.ended && len(f.Members) == 0 })
+		removed := slices.ContainsFunc(find(h, Rules{}), func(f Finding) bool { return f.Class == classRecord && f.empty && len(f.Members) == 0 })
 		if removed != c.want {
 			t.Errorf("%s: its record goes: %t", name, removed)
 		}
@@ -105,9 +105,9 @@ const deadID = "00112233445566ff"
 
 // dead adds the record of a dead session.
 func (h *machine) dead(server int) *storedSession {
-	h.Sessions = append(h.Sessions, storedSession{Lease: true})
+	h.Sessions = append(h.Sessions, storedSession{Stored: inDirOf(0)})
 	s := &h.Sessions[len(h.Sessions)-1]
-	s.Record = session.Record{Version: 1, ID: deadID, Host: here, Server: proc.ID{PID: server}, Supervisor: proc.ID{PID: 99_999, Start: 1}}
+	s.Record = session.Record{Version: 1, ID: deadID, Host: here, Processes: session.Processes{Server: proc.ID{PID: server}, Supervisor: proc.ID{PID: 99_999, Start: 1}}}
 	if server > 0 {
 		s.Server = h.proc(server).ID
 	}
@@ -269,7 +269,12 @@ func TestFindDropped(t *testing.T) {
 		"a start script whose child listens": {
 			rows: []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv", "11 10 6 python python"},
 			given: func(h *machine) {
-				h.Reached = func(pid int, _ []int) string { return map[int]string{11: "it listens"}[pid] }
+				h.Reached = func(pids, _ []int) string {
+					if slices.Contains(pids, 11) {
+						return "it listens"
+					}
+					return ""
+				}
 			},
 		},
 		"a server in a pipeline, under a gateway that has dropped its launcher": {
@@ -327,7 +332,7 @@ func TestFindKeptByMark(t *testing.T) {
 	keep(h, 10, 11, 12)
 	found := find(h, modelRules())
 	if len(found) != 1 || found[0].Class != classSuspect || !slices.Equal(found[0].Members, []proc.ID{h.proc(10).ID, h.proc(11).ID, h.proc(12).ID}) ||
-		found[0].Advice != keepAdvice || !strings.Contains(strings.Join(found[0].Evidence, ";"), "--keep") {
+		found[0].Advice != adviceKeep || !strings.Contains(strings.Join(found[0].Evidence, ";"), "--keep") {
 		t.Errorf("%+v", found)
 	}
 }
@@ -376,16 +381,15 @@ func TestFindSurplus(t *testing.T) {
 func TestFindSurplusOfSessions(t *testing.T) {
 	for name, c := range map[string]struct {
 		record session.Record
-		unread error
 		want   int
 	}{
-		"awake":  {record: session.Record{State: session.StateRunning, Server: proc.ID{PID: 10, Start: 5}}, want: 1},
+		"awake":  {record: session.Record{State: session.StateRunning, Processes: session.Processes{Server: proc.ID{PID: 10, Start: 5}}}, want: 1},
 		"asleep": {record: session.Record{State: session.StateAsleep}},
 	} {
 		h := table(t, "10 1 5 node s")
 		c.record.Host = here
 		for range 9 {
-			h.Sessions = append(h.Sessions, storedSession{Record: c.record, Unread: c.unread, Held: true, Lease: true})
+			h.Sessions = append(h.Sessions, storedSession{Stored: session.Stored{Record: c.record, Held: true}})
 		}
 		if found := find(h, modelRules()); len(found) != c.want || c.want > 0 && (found[0].Class != classSurplus || found[0].Count != 9) {
 			t.Errorf("%s: %+v", name, found)
@@ -429,9 +433,6 @@ func TestFindMarkedInLeaf(t *testing.T) {
 		found := find(h, Rules{})
 		if len(found) == 0 || found[0].Class != c.class || found[0].Top.PID != c.top || len(found[0].Members) != 3 {
 			t.Errorf("%s: %+v", name, found)
-		}
-		if young := ended(h, Rules{MinAge: 500}); len(young) > 0 {
-			t.Errorf("%s: ended %v, which are young", name, young)
 		}
 	}
 }
@@ -483,7 +484,7 @@ func TestFindMarkedOutsideOfRecord(t *testing.T) {
 			t.Errorf("%s: ended %v, want %v", name, got, c.want)
 		}
 		for _, f := range find(h, Rules{}) {
-			if spared := !slices.Contains(c.want, 10); f.Class == classRecord && spared && !f.inherited {
+			if spared := !slices.Contains(c.want, 10); f.Class == classRecord && spared && !f.group.Inherited {
 				t.Errorf("%s: newborns are ended by their mark", name)
 			}
 		}
@@ -513,7 +514,7 @@ func TestFindMarkedOutsideOfLock(t *testing.T) {
 			t.Errorf("%s: ended %v, want %v", name, got, c.want)
 		}
 		for _, f := range find(h, Rules{}) {
-			if spared := !slices.Contains(c.want, 10); f.Class == classRecord && spared && !f.inherited {
+			if spared := !slices.Contains(c.want, 10); f.Class == classRecord && spared && !f.group.Inherited {
 				t.Errorf("%s: newborns are ended by their mark", name)
 			}
 		}
@@ -545,8 +546,8 @@ func TestFindMarkedOutsideOfMark(t *testing.T) {
 				if f.Session != deadID || !f.proven(false) {
 					continue
 				}
-				if proven++; f.inherited != c.want {
-					t.Errorf("%s, leaf %t: inherited %t: %+v", name, leaf, f.inherited, f)
+				if proven++; f.group.Inherited != c.want {
+					t.Errorf("%s, leaf %t: inherited %t: %+v", name, leaf, f.group.Inherited, f)
 				}
 			}
 			if proven == 0 {
@@ -612,17 +613,6 @@ func TestFindListsAreNotNil(t *testing.T) {
 	var b strings.Builder
 	if err := (Report{Findings: found, Warnings: []string{}}).JSON(&b); err != nil || strings.Contains(b.String(), "null") {
 		t.Errorf("%v\n%s", err, b.String())
-	}
-}
-
-func TestFindMinAge(t *testing.T) {
-	for age, want := range map[uint64]int{0: 1, 100: 1, 500: 0} {
-		h := table(t, "10 1 600 fs-server /opt/fs-server --root /srv")
-		r := modelRules()
-		r.MinAge = age
-		if got := ended(h, r); len(got) != want {
-			t.Errorf("age %d: ended %v", age, got)
-		}
 	}
 }
 

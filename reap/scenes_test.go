@@ -1,6 +1,7 @@
 package reap
 
 import (
+	"errors"
 	"fmt"
 
 	"mcp-tether/internal/evidence"
@@ -63,7 +64,7 @@ func (w *world) livingSession() {
 		w.end(s.gateway) // the teardown is under way
 	}
 	if s.rec != nil && w.chance(15) {
-		s.rec.Held, s.rec.Lease = true, false
+		s.rec.Held, s.rec.Unread = true, errors.New("not known")
 	}
 	w.settle(s)
 }
@@ -123,7 +124,7 @@ func (w *world) kill(s *wrapped) {
 	if s.rec != nil {
 		s.rec.Held = false
 		if w.chance(5) {
-			s.rec.Held, s.rec.Lease = true, false
+			s.rec.Held, s.rec.Unread = true, errors.New("not known")
 		}
 	}
 }
@@ -152,7 +153,7 @@ func (w *world) judge(s *wrapped) {
 			m.verdict = either
 		}
 	}
-	if s.rec != nil && !s.rec.Lease {
+	if s.rec != nil && s.rec.Held {
 		for _, m := range s.members {
 			m.verdict = innocent // nothing is known of the supervisor
 			if m.UID != s.uid {
@@ -192,7 +193,7 @@ func (w *world) proven(s *wrapped, m *actor) bool {
 	marked := m.process.Mark == s.id
 	inLeaf := s.leaf != nil && s.leaf.UID == s.uid
 	if s.rec != nil {
-		return s.rec.Lease && m.UID == s.uid && (marked || inLeaf || m == s.server)
+		return !s.rec.Held && m.UID == s.uid && (marked || inLeaf || m == s.server)
 	}
 	gatewayDead := s.gateway.gone && !w.hidden[s.gateway.ID]
 	return s.pattern == "" && (marked && gatewayDead && !w.underWrapper(m) || inLeaf && m.UID == s.uid && !w.wrapperIn(s))
@@ -364,10 +365,11 @@ func (w *world) hiddenByOthers() {
 	w.judge(s)
 	forger := w.add(w.init, 1666, "x", "x", "__session")
 	w.add(forger, 1666, "child", "child")
-	claim := storedSession{Owner: 1666, Held: w.chance(50), Lease: w.chance(80)}
+	claim := storedSession{Stored: inDirOf(1666)}
+	claim.Held = w.chance(60)
 	claim.Record = session.Record{
-		Version: 1, ID: s.id, Host: here, UID: 1666, Server: w.init.ID, Supervisor: forger.ID, Keep: []string{"*"},
-		Gateway: proc.ID{PID: 1 << 21, Start: 1},
+		Version: 1, ID: s.id, Host: here, UID: 1666, Keeping: session.Keeping{Keep: []string{"*"}},
+		Processes: session.Processes{Server: w.init.ID, Supervisor: forger.ID, Gateway: proc.ID{PID: 1 << 21, Start: 1}},
 	}
 	w.h.Sessions = append(w.h.Sessions, claim)
 	w.h.Leaves = append(w.h.Leaves, cgroupLeaf{Dir: "/sys/fs/cgroup/y/mcp-tether-" + s.id, ID: s.id, UID: 1666, PIDs: []int{w.init.PID}})
@@ -488,10 +490,11 @@ func (w *world) forgedRecords() {
 	child := w.add(victim, victim.UID, "bash", "-bash")
 	living := w.wrap(w.gatewayUnder(w.init))
 	w.settle(living)
-	s := storedSession{Owner: 65534, Lease: true}
+	s := storedSession{Stored: inDirOf(65534)}
 	s.Record = session.Record{
-		Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: pick(w, 65534, victim.UID), Server: pick(w, victim, child, living.server).ID,
-		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
+		Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: pick(w, 65534, victim.UID), Processes: session.Processes{
+			Server: pick(w, victim, child, living.server).ID, Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
+		},
 	}
 	switch w.IntN(3) {
 	case 0: // the id of another user's living session
@@ -508,8 +511,8 @@ func (w *world) forgedRecords() {
 func (w *world) otherHosts() {
 	a := w.add(w.init, w.h.UID, "daemon", "daemon")
 	w.add(a, w.h.UID, "worker", "worker")
-	s := storedSession{Owner: w.h.UID, Lease: true}
-	s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Server: a.ID, Supervisor: a.ID}
+	s := storedSession{Stored: inDirOf(w.h.UID)}
+	s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Processes: session.Processes{Server: a.ID, Supervisor: a.ID}}
 	if w.chance(50) {
 		s.Host.Boot = "00000000-0000-4000-8000-000000000000"
 	} else {
@@ -527,8 +530,8 @@ func (w *world) otherHosts() {
 func (w *world) otherNamespaces() {
 	for range 1 + w.IntN(3) {
 		a := w.add(w.init, w.h.UID, "daemon", "daemon")
-		s := storedSession{Owner: w.h.UID, Lease: true}
-		s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Server: a.ID, Supervisor: a.ID}
+		s := storedSession{Stored: inDirOf(w.h.UID)}
+		s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Processes: session.Processes{Server: a.ID, Supervisor: a.ID}}
 		s.Host.PIDNS += uint64(2 + len(w.over))
 		used := w.chance(30)
 		if used || w.chance(30) {

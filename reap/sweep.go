@@ -38,7 +38,7 @@ func Sweep(runtime string, grace teardown.Grace) ([]Finding, error) {
 	case err == nil:
 		defer lock.Release()
 	}
-	h, err := gather(runtime, Reach{Recorded: true}, func(error) {})
+	h, err := gather(runtime, Engines{OnlyRecorded: true}, func(error) {})
 	if err != nil {
 		return nil, err
 	}

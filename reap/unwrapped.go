@@ -13,65 +13,59 @@ import (
 
 // unwrapped finds known servers that were never wrapped, by their topmost process. It finds those without a gateway,
 // those that a living gateway has dropped, and those of which it has too many.
-func (x *index) unwrapped(r Rules) []Finding {
-	if r.Match == nil {
+func (x *index) unwrapped() []Finding {
+	if x.r.Match == nil {
 		return nil
 	}
 	var (
-		out   []Finding
-		seen  = map[int]bool{}
-		under = map[string]*Finding{}
-		order []string
+		out  []Finding
+		seen = map[int]bool{}
+		kept surplus
 	)
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		if x.spared(p) || p.Keeps || !x.mine(p) || isTether(p) {
 			continue
 		}
-		name, ok := serverOf(p, &r)
+		name, ok := x.serverOf(p)
 		if !ok {
 			continue
 		}
-		top := x.top(p, r)
+		top := x.top(p)
 		if seen[top.PID] || x.spared(top) || top.Keeps || x.tethered(top) || !x.h.Inside(top.PID) {
 			continue
 		}
 		seen[top.PID] = true
 		g, known := x.liveGateway(top)
 		if g != nil {
-			if f, ok := x.drop(g, top, name, r); ok {
+			if f, ok := x.drop(g, top, name); ok {
 				out = append(out, f)
 			} else {
-				x.countUnder(g, top, name, under, &order)
+				x.surplusServer(&kept, g, top, name)
 			}
 			continue
 		}
-		if f, ok := x.orphan(top, name, known, r); ok {
+		if f, ok := x.orphan(top, name, known); ok {
 			out = append(out, f)
 		}
 	}
-	for _, key := range order {
-		if f := under[key]; f.Count > r.SurplusOver {
-			out = append(out, *f)
-		}
-	}
-	return out
+	return append(out, kept.over(x.r.SurplusOver)...)
 }
 
 // serverOf is the known server that a process runs, by its command line.
-func serverOf(p *process, r *Rules) (name string, ok bool) {
-	return r.Match(clients.Running{UID: p.UID, Args: p.Args})
+func (x *index) serverOf(p *process) (name string, ok bool) {
+	return x.r.Match(clients.Running{UID: p.UID, Args: p.Args})
 }
 
 // top climbs from a server to the topmost launcher of its user that was started for it. One of another user (sudo, su)
 // cannot be read, and is not ours to end.
-func (x *index) top(p *process, r Rules) *process {
+func (x *index) top(p *process) *process {
 	for range maxClimb {
 		up := x.parent(p)
-		if up == nil || up.PID <= 1 || up.UID != p.UID || adoptsOrphans(up) || x.ancestors[up.PID] {
+		if up == nil || up.PID <= 1 || up.UID != p.UID || adoptsOrphans(up) || x.callers[up.PID] {
 			return p
 		}
-		_, matched := serverOf(up, &r)
+		_, matched := x.serverOf(up)
 		if !matched && !(proc.IsLauncher(up.Comm) && clients.Mentions(up.Args, p.Args)) {
 			return p
 		}
@@ -105,40 +99,43 @@ func (x *index) liveGateway(top *process) (g *process, known bool) {
 }
 
 // orphan judges a server without a gateway among its ancestors by the other end of its standard input. One that can be
-// reached otherwise, or whose answers go elsewhere, may be in use.
-func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding, bool) {
-	f := Finding{Class: classSevered, Name: name, UID: top.UID, Gateway: gateway{State: proc.Dead.String()}}
-	f.Evidence = []string{fmt.Sprintf("no gateway among its ancestors (parent is pid %d)", top.PPID)}
+// reached otherwise, or whose answers go elsewhere, may be in use: a job without a gateway may have given it one request, as
+// "echo request | server >file" in a script of systemd.
+func (x *index) orphan(top *process, name string, known bool) (Finding, bool) {
+	f := Finding{Class: classSevered, UID: top.UID, Gateway: gateway{State: proc.Dead.String()}}
 	in := x.h.Stdin(top.PID)
-	f.Evidence = append(f.Evidence, in.Why)
+	f.Evidence = []string{fmt.Sprintf("no gateway among its ancestors (parent is pid %d)", top.PPID), in.Why}
+	isProven := known && in.Far == evidence.Severed
 	if !known {
 		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
 	}
-	used := ""
 	if in.Far == evidence.Severed {
-		// A job without a gateway may have given it one request: "echo request | server >file" in a script of systemd.
-		used = x.inUse(x.doors(top, r), in)
-		if used != "" {
-			f.Evidence = append(f.Evidence, used)
+		if used := x.inUse(x.serverTree(top), in); used != "" {
+			isProven, f.Evidence = false, append(f.Evidence, used)
 		}
 	}
-	if in.Far != evidence.Severed || !known || used != "" {
-		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
-		f.Advice = "not proven: look at it, and end it by hand if no process needs it"
+	if !isProven {
+		f.Gateway.State = proc.Unknown.String()
+		f.doubt(adviceLook)
 		if holder := x.h.Holder(in); holder > 0 {
-			if x.isAncestor(holder, top) {
+			if x.inLine(x.parent(top), func(a *process) bool { return a.PID == holder }) {
 				return f, false
 			}
 			f.Evidence = append(f.Evidence, fmt.Sprintf("pid %d holds the other end", holder))
 		}
 	}
+	return x.server(f, top, name)
+}
+
+// server completes the finding of a server by its topmost process.
+func (x *index) server(f Finding, top *process, name string) (Finding, bool) {
 	x.fill(&f, []*process{top}, false)
-	f.Top, f.Command = top.ID, session.Redact(top.Args)
+	f.Name, f.Top, f.Command = name, top.ID, session.Redact(top.Args)
 	return f, len(f.Members) > 0
 }
 
-// doors are the processes by which a server can be reached or asked.
-type doors struct {
+// serverTree are the processes by which a server can be reached or asked.
+type serverTree struct {
 	h *machine
 	// pids are those by whose sockets it can be reached: all of its tree but browsers, which listen for themselves. A start script
 	// may be known as the server, and its child be what listens. whole is the tree that they are in.
@@ -148,18 +145,31 @@ type doors struct {
 	servers []*process
 }
 
-func (x *index) doors(top *process, r Rules) *doors {
-	d := &doors{h: x.h, pids: []int{top.PID}, servers: []*process{top}}
+func (x *index) serverTree(top *process) *serverTree {
+	d := &serverTree{h: x.h, pids: []int{top.PID}, servers: []*process{top}}
 	for _, p := range x.tree(d.servers, extent{uid: top.UID}) {
 		d.whole = append(d.whole, p.PID)
 		if p != top && !x.inBrowser(p, top) {
 			d.pids = append(d.pids, p.PID)
 		}
-		if _, known := serverOf(p, &r); known && p != top && !x.belowServer(p, top, &r) {
+		if _, known := x.serverOf(p); known && p != top && !x.belowServer(p, top) {
 			d.servers = append(d.servers, p)
 		}
 	}
 	return d
+}
+
+// belowServer reports whether another known server, up to top, has started a process.
+func (x *index) belowServer(p, top *process) bool {
+	for a := range x.line(x.parent(p)) {
+		if _, known := x.serverOf(a); known && !proc.IsLauncher(a.Comm) {
+			return true
+		}
+		if a == top {
+			return false
+		}
+	}
+	return false
 }
 
 // inBrowser reports whether a process is a browser, or was started by one below top.
@@ -181,21 +191,4 @@ func browsers() []string {
 }
 
 // reached says by which socket one of the processes can be reached; "" if none can.
-func (d *doors) reached() string {
-	for _, pid := range d.pids {
-		if why := d.h.Reached(pid, d.whole); why != "" {
-			return fmt.Sprintf("pid %d can be reached: %s", pid, why)
-		}
-	}
-	return ""
-}
-
-// isAncestor reports whether a pid is that of an ancestor of a process.
-func (x *index) isAncestor(pid int, of *process) bool {
-	for a := range x.line(x.parent(of)) {
-		if a.PID == pid {
-			return true
-		}
-	}
-	return false
-}
+func (d *serverTree) reached() string { return d.h.Reached(d.pids, d.whole) }

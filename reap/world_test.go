@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mcp-tether/internal/clients"
@@ -189,9 +190,11 @@ func (w *world) machine() *machine {
 		return evidence.Stdin{Why: "gone"}
 	}
 	h.User = func(int, []int) int { return 0 }
-	h.Reached = func(pid int, _ []int) string {
-		if a := byPID[pid]; a != nil {
-			return a.reached
+	h.Reached = func(pids, _ []int) string {
+		for _, pid := range pids {
+			if a := byPID[pid]; a != nil && a.reached != "" {
+				return a.reached
+			}
 		}
 		return ""
 	}
@@ -222,7 +225,7 @@ func asEachUser(find finder) finder {
 				uids = append(uids, h.Procs[i].UID)
 			}
 			for i := range h.Sessions {
-				uids = append(uids, h.Sessions[i].Owner)
+				uids = append(uids, ownerOf(&h.Sessions[i]))
 			}
 		}
 		slices.Sort(uids)
@@ -234,13 +237,24 @@ func asEachUser(find finder) finder {
 	}
 }
 
+// inDirOf is a session in the directory of a user, whoever its record says that it is.
+func inDirOf(uid int) session.Stored {
+	return session.Stored{Dir: &session.Directory{Name: strconv.Itoa(uid)}}
+}
+
+// ownerOf is the user whose directory a session is in.
+func ownerOf(s *storedSession) int {
+	uid, _ := strconv.Atoi(s.Dir.Name)
+	return uid
+}
+
 // as is the machine as the pass of one user reads it. No other user's pass reaches the engine of the model.
 func (h *machine) as(uid int) *machine {
 	own := *h
 	own.UID = uid
 	own.Sessions, own.Leaves, own.Procs = nil, nil, slices.Clone(h.Procs)
 	for _, s := range h.Sessions {
-		if s.Owner != uid {
+		if ownerOf(&s) != uid {
 			continue
 		}
 		if uid != h.UID {
@@ -372,10 +386,11 @@ func (w *world) record(s *wrapped) {
 	if w.chance(15) {
 		return
 	}
-	s.rec = &storedSession{Owner: s.uid, Held: true, Lease: true}
+	s.rec = &storedSession{Stored: inDirOf(s.uid)}
+	s.rec.Held = true
 	s.rec.Record = session.Record{
 		Version: session.Version, ID: s.id, Host: here, UID: s.uid, State: session.StateRunning,
-		Gateway: s.gateway.ID, Supervisor: s.sup.ID, Server: s.server.ID, Args: s.server.Args,
+		Processes: session.Processes{Gateway: s.gateway.ID, Supervisor: s.sup.ID, Server: s.server.ID}, Shown: session.Shown{Args: s.server.Args},
 	}
 	if s.anchor != nil {
 		s.rec.Anchor = s.anchor.ID
@@ -419,11 +434,11 @@ var commands = [][]string{
 }
 
 func modelRules() Rules {
-	all := clients.File{AnyUser: true}
+	var all []clients.Server
 	for i, c := range commands {
-		all.Servers = append(all.Servers, clients.Server{Name: fmt.Sprint("s", i), Args: slices.Clone(c)})
+		all = append(all, clients.Server{Name: fmt.Sprint("s", i), Args: slices.Clone(c), UID: clients.AnyUser})
 	}
-	all.Servers = append(all.Servers, clients.Server{Name: "boxed", Args: []string{"docker", "run", "-i", "--rm", boxed}})
-	m := clients.NewMatcher([]clients.File{all}, nil)
+	all = append(all, clients.Server{Name: "boxed", Args: []string{"docker", "run", "-i", "--rm", boxed}, UID: clients.AnyUser})
+	m := clients.NewMatcher(all, nil)
 	return Rules{Match: m.Match, SurplusOver: 8}
 }

@@ -44,7 +44,7 @@ func (t *tree) makeLeaf(dir string, notFound error) (made, limited error) {
 	case notFound != nil:
 		made = notFound
 	case made == nil:
-		t.members.Leaf, made = cgroup.Create(dir, leafName(t.hand.id))
+		t.members.Leaf, made = cgroup.Create(dir, leafName(t.id))
 	}
 	if made != nil {
 		if len(t.opts.Limits) > 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,18 +27,19 @@ func End(page *waiting.Page, role waiting.Role, ev waiting.Event) (int, error) {
 	}
 	s, known := restored(page)
 	s.openLog()
+	s.recovers = role == waiting.Recovery
 	t := s.newTree()
 	s.code = ExitFailure
-	if role == waiting.Recovery {
+	if s.recovers {
 		if pid, _, _ := page.Server(); pid > 0 {
 			s.code = 128 + int(unix.SIGKILL) // until its end is known
 		}
-		s.recovers = true
-		s.hand.supervisor = os.Getpid()
-		s.hand.parentFD, s.hand.gatewayFD, s.hand.anchorFD = -1, -1, -1
-		// A tracer may hold the dead supervisor. All orphans have fallen to the anchor, which waits for them.
-		t.members.Foreign = append(slices.Clip(s.foreign), s.record.Supervisor)
-		t.members.Root = s.hand.anchor
+		s.above.supervisor = os.Getpid()
+		s.above.parentFD, s.above.gatewayFD, s.above.anchorFD = -1, -1, -1
+		// All orphans have fallen to the anchor, which waits for them. We are below it ourselves, and so is the dead supervisor while a
+		// tracer holds it.
+		t.members.Root = s.above.anchor
+		t.members.Foreign = append(t.members.Foreign, s.record.Supervisor, s.identity(os.Getpid()))
 	}
 	if err := s.listen(); err != nil {
 		s.log.Error().Err(err).Msg("signals are not seen")
@@ -61,14 +61,12 @@ func End(page *waiting.Page, role waiting.Role, ev waiting.Event) (int, error) {
 
 // restored makes the session from what the starter has put into the page. known is false if it was killed before.
 func restored(page *waiting.Page) (s *Session, known bool) {
-	k := kept{Options: Defaults()}
-	err := json.Unmarshal(page.Record(), &k)
-	h := handOf(page)
-	h.id = k.Record.ID
-	s = newSession(k.Options, h)
-	s.record, s.foreign, s.sweeper = k.Record, k.Foreign, k.Sweeper
-	s.started = k.Record.Started
-	return s, err == nil && session.ValidID(h.id)
+	h := handover{Options: Defaults()}
+	err := json.Unmarshal(page.Record(), &h)
+	s = newSession(h.Options, h.Record.ID, aboveOf(page))
+	s.page, s.record, s.foreign, s.sweeper = page, h.Record, h.Foreign, h.Sweeper
+	s.started = h.Record.Started
+	return s, err == nil && session.ValidID(s.id)
 }
 
 // reopen takes the record, the leaf and the engine of the session.
@@ -78,11 +76,11 @@ func (s *Session) reopen(role waiting.Role) {
 	if err != nil {
 		s.log.Debug().Err(err).Msg("no directory of records")
 	}
-	_, _, _, lock, listener := s.hand.page.Descriptors()
-	pid, _, _ := s.hand.page.Server()
+	fd := s.page.FD
+	pid, _, _ := s.page.Server()
 	// A starter that was killed has told no descriptor: what it has on disk is ours all the same, and we hold its lock.
-	if role == waiting.Supervisor && (lock >= 0 || pid == 0) && dir != nil {
-		s.lease = dir.Adopt(s.hand.id, lock)
+	if role == waiting.Supervisor && (fd.Lock >= 0 || pid == 0) && dir != nil {
+		s.lease = dir.Adopt(s.id, fd.Lock)
 	} else if dir != nil {
 		s.takeRecord(dir)
 	}
@@ -91,7 +89,7 @@ func (s *Session) reopen(role waiting.Role) {
 		return
 	}
 	if role == waiting.Supervisor {
-		t.adoptEngine(listener)
+		t.adoptEngine(fd.Listener)
 	} else {
 		t.engine = keeper.Recover(s.keeping(), &s.record)
 	}
@@ -100,7 +98,7 @@ func (s *Session) reopen(role waiting.Role) {
 // takeRecord takes over the record, so that it goes with the session. Another process may hold its lock for a moment, to look
 // whether the session lives.
 func (s *Session) takeRecord(dir *session.Directory) {
-	lease, err := dir.Take(s.hand.id)
+	lease, err := dir.Take(s.id)
 	if s.lease = lease; err != nil {
 		s.log.Warn().Err(err).Msg("session record not taken over")
 	}
@@ -108,7 +106,7 @@ func (s *Session) takeRecord(dir *session.Directory) {
 
 // reclaim tries once more to take the record of a killed supervisor: a child of it may have held the lock.
 func (s *Session) reclaim(role waiting.Role) {
-	if role == waiting.Recovery && s.lease == nil && session.ValidID(s.hand.id) {
+	if role == waiting.Recovery && s.lease == nil && session.ValidID(s.id) {
 		if dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")); err == nil {
 			s.takeRecord(dir)
 		}
@@ -119,29 +117,25 @@ func (s *Session) reclaim(role waiting.Role) {
 // own cgroup.
 func (t *tree) findLeaf(role waiting.Role) {
 	dir := t.record.Cgroup
-	if fd, kill := t.hand.page.Leaf(); role == waiting.Supervisor && fd >= 0 {
-		t.members.Leaf = cgroup.Adopt(dir, fd, kill)
+	if fd := t.page.FD; role == waiting.Supervisor && fd.Leaf >= 0 {
+		t.members.Leaf = cgroup.Adopt(dir, fd.Leaf, fd.Kill)
 		return
 	}
-	if path.Base(dir) != leafName(t.hand.id) {
+	if path.Base(dir) != leafName(t.id) {
 		own, err := cgroup.Current()
 		if err != nil {
 			return
 		}
-		dir = own + "/" + leafName(t.hand.id)
+		dir = own + "/" + leafName(t.id)
 	}
-	leaf, err := cgroup.Open(dir)
-	if err != nil {
-		leaf, err = cgroup.Open(dir) // A transient error must not lose the leaf.
-	}
-	if err == nil {
+	if leaf, err := cgroup.Open(dir); err == nil {
 		t.members.Leaf, t.record.Cgroup = leaf, dir
 	}
 }
 
 // begin starts what has brought the runtime here. The error says why the server could not be started.
 func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
-	t, page := s.tree, s.hand.page
+	t, page := s.tree, s.page
 	pid, status, ended := page.Server()
 	t.started = pid
 	if t.server = pid; ended {
@@ -154,7 +148,7 @@ func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
 	if err = s.startFailure(); pid == 0 && ev.Kind == waiting.BySignal {
 		s.code = 128 + int(ev.Signal)
 	}
-	if !s.hand.terminal && role == waiting.Supervisor {
+	if !s.above.terminal && role == waiting.Supervisor {
 		s.watchStreams()
 	}
 	switch ev.Kind {
@@ -188,7 +182,7 @@ func (s *Session) begin(role waiting.Role, ev waiting.Event) (err error) {
 
 // startFailure is why the server could not be executed; nil if it was. Outside of its leaf it is not contained so well.
 func (s *Session) startFailure() error {
-	failed, unmoved := s.hand.page.Failure()
+	failed, unmoved := s.page.Failure()
 	if failed == nil {
 		if unmoved != nil {
 			s.degrade(unmoved)
@@ -199,7 +193,7 @@ func (s *Session) startFailure() error {
 	if errors.Is(failed, unmoved) {
 		failed = fmt.Errorf("%w: %w", errRequired, failed)
 	}
-	err := failedStart(s.hand.page.Path(), failed)
+	err := failedStart(s.page.Path(), failed)
 	s.code = startCode(err)
 	return err
 }
@@ -209,7 +203,7 @@ func (s *Session) watchOwners() {
 	for _, o := range []struct {
 		as source
 		fd int
-	}{{parent, s.hand.parentFD}, {gateway, s.hand.gatewayFD}, {anchor, s.hand.anchorFD}} {
+	}{{parent, s.above.parentFD}, {gateway, s.above.gatewayFD}, {anchor, s.above.anchorFD}} {
 		if o.fd >= 0 {
 			s.polled.add(o.as, o.fd, unix.POLLIN)
 		}

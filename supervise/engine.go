@@ -11,7 +11,7 @@ import (
 // keeping are the options of the session's side of a container engine.
 func (c *common) keeping() keeper.Options {
 	return keeper.Options{
-		URL: c.opts.Engine, Session: c.hand.id, Limit: c.opts.removalLimit(), Log: c.log,
+		URL: c.opts.Engine, Session: c.id, Limit: c.opts.removalLimit(), Log: c.log,
 	}
 }
 
@@ -56,7 +56,7 @@ func (s *Session) serveEngine() {
 	}
 	t.polled.remove(clients)
 	s.record.EngineUsed = true
-	if s.hand.page != nil {
+	if s.page != nil {
 		_ = s.passOn() // It has fitted before.
 	}
 	s.writeRecord(s.state())
@@ -84,12 +84,12 @@ func (s *Session) noteMade() {
 func (c *common) labels() map[string]string {
 	mark := func(id proc.ID) string { return proc.GlobalID{ID: id, Host: c.record.Host}.String() }
 	out := map[string]string{
-		container.LabelSession:    c.hand.id,
+		container.LabelSession:    c.id,
 		container.LabelGateway:    mark(c.record.Gateway),
-		container.LabelSupervisor: mark(c.identity(c.hand.supervisor)),
+		container.LabelSupervisor: mark(c.identity(c.above.supervisor)),
 	}
 	// The identity of a dead anchor would say nothing.
-	if id := c.identity(c.hand.anchor); !id.Zero() {
+	if id := c.identity(c.above.anchor); !id.Zero() {
 		out[container.LabelAnchor] = mark(id)
 	}
 	if id := container.MachineID(); id != "" {

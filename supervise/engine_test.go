@@ -19,7 +19,7 @@ import (
 func listening(t *testing.T, engine string) (s *Session, listener int) {
 	t.Helper()
 	s = &Session{}
-	s.hand.id, s.opts.Engine, s.opts.KillTimeout = session.NewID(), engine, time.Second
+	s.id, s.opts.Engine, s.opts.Grace.Kill = session.NewID(), engine, time.Second
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -27,7 +27,7 @@ func listening(t *testing.T, engine string) (s *Session, listener int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.lease, err = dir.Take(s.hand.id); err != nil {
+	if s.lease, err = dir.Take(s.id); err != nil {
 		t.Fatal(err)
 	}
 	s.newTree().openEngine()
@@ -92,7 +92,7 @@ func TestUseOfTheEngineIsOnRecord(t *testing.T) {
 	defer s.tree.close()
 	s.writeRecord(session.StateRunning)
 	for _, used := range []bool{false, true} {
-		r, err := s.lease.Dir().Read(s.hand.id)
+		r, err := s.lease.Dir().Read(s.id)
 		if err != nil || r.EngineUsed != used || r.Engine != "unix:///nowhere" {
 			t.Errorf("used %v: %+v, %v", used, r, err)
 		}
@@ -129,7 +129,7 @@ func TestEndingTreeServesNoClient(t *testing.T) {
 func TestRemovalLimit(t *testing.T) {
 	for kill, want := range map[time.Duration]time.Duration{0: time.Second, 300 * time.Millisecond: time.Second, time.Minute: time.Minute} {
 		c := common{opts: Defaults()}
-		c.opts.Engine, c.opts.KillTimeout = "unix:///nowhere", kill
+		c.opts.Engine, c.opts.Grace.Kill = "unix:///nowhere", kill
 		if got := c.keeping(); got.Limit != want {
 			t.Errorf("%v: a limit of %v, want %v", kill, got.Limit, want)
 		}
@@ -163,7 +163,7 @@ func TestMadeContainerIsOnRecord(t *testing.T) {
 			t.Fatalf("%v has fired", fired)
 		}
 		s.noteMade()
-		if r, err := s.lease.Dir().Read(s.hand.id); err != nil || r.ContainerAt.Before(before) {
+		if r, err := s.lease.Dir().Read(s.id); err != nil || r.ContainerAt.Before(before) {
 			t.Errorf("made at %v, on record %v, %v", before, r.ContainerAt, err)
 		}
 	}

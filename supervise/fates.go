@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"mcp-tether/internal/display"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -26,35 +28,36 @@ func (t *tree) look() (end, kept []proc.Stat, err error) {
 		return end, kept, err
 	}
 	for _, p := range end {
-		if len(t.commands) == maxFates {
+		if len(t.doomed) == maxFates {
 			break
 		}
-		if _, known := t.commands[p.PID]; !known {
-			if t.commands == nil {
-				t.commands = map[int]session.Fate{}
-			}
-			t.commands[p.PID] = session.FateOf(p, t.members.Args(p), session.Killed)
+		if t.doom(p.PID) == nil {
+			t.doomed = append(t.doomed, session.FateOf(p, t.members.Args(p), session.Killed))
 		}
 	}
 	return end, kept, err
 }
 
+// doom is what was noted of a process that was about to be killed; nil if nothing was.
+func (t *tree) doom(pid int) *session.Fate {
+	if i := slices.IndexFunc(t.doomed, func(f session.Fate) bool { return f.PID == pid }); i >= 0 {
+		return &t.doomed[i]
+	}
+	return nil
+}
+
 // fates are those of the processes that were killed, kept and left. Of the kept ones those are named that no other one has started.
 func (t *tree) fates(r *remains) (all []session.Fate) {
-	left := map[int]bool{}
-	for _, v := range r.survivors {
-		left[v.PID] = true
-	}
-	for _, pid := range t.tally.killed {
-		if f, known := t.commands[pid]; known && !left[pid] {
+	for _, f := range t.doomed {
+		if t.tally.signalled[f.PID] { // What has survived is not in there any more.
 			all = append(all, f)
 		}
 	}
 	all = append(all, r.belongings[:min(len(r.belongings), maxFates)]...)
 	for _, v := range r.survivors[:min(len(r.survivors), maxFates)] {
-		f, known := t.commands[v.PID]
-		if !known {
-			f = session.FateOf(proc.Stat{ID: proc.ID{PID: v.PID}, Comm: v.Comm}, nil, "")
+		f := session.FateOf(proc.Stat{ID: proc.ID{PID: v.PID}, Comm: v.Comm}, nil, "")
+		if known := t.doom(v.PID); known != nil {
+			f = *known
 		}
 		f.What = session.Left + v.Why
 		all = append(all, f)
@@ -90,4 +93,72 @@ func wordsOfKept(kept []session.Fate) string {
 		words += fmt.Sprintf(" and %d more", more)
 	}
 	return words
+}
+
+// tally is what a teardown has signalled, by pid: true stands for SIGKILL.
+type tally struct {
+	signalled map[int]bool
+	// names are the command names of the first ones beside the server.
+	names []string
+}
+
+// Bounds of a tally. A tree that forks while it is ended has no end.
+const (
+	maxTally = 10_000
+	maxNames = 5
+)
+
+// add notes which processes were signalled.
+func (t *tally) add(sent []teardown.Sent, server int) {
+	if t.signalled == nil {
+		t.signalled = map[int]bool{}
+	}
+	for _, x := range sent {
+		killed, known := t.signalled[x.To.PID]
+		if x.Err != nil || !known && len(t.signalled) == maxTally {
+			continue
+		}
+		t.signalled[x.To.PID] = killed || x.Sig == unix.SIGKILL
+		if name := display.Text(x.To.Comm); !known && x.To.PID != server && len(t.names) < maxNames && !slices.Contains(t.names, name) {
+			t.names = append(t.names, name)
+		}
+	}
+}
+
+// count counts the processes that were ended, and those of them that took SIGKILL. What has survived was not ended.
+func (t *tally) count(survivors []teardown.Survivor) (ended, killed int) {
+	for _, s := range survivors {
+		delete(t.signalled, s.PID)
+	}
+	for _, k := range t.signalled {
+		if ended++; k {
+			killed++
+		}
+	}
+	return ended, killed
+}
+
+// words say in one line what was ended beside the server, and kept; "" if that is nothing.
+func (t *tally) words(ended, killed, server int, kept string) string {
+	if wasKilled, signalled := t.signalled[server]; signalled {
+		if ended--; wasKilled {
+			killed--
+		}
+	}
+	switch {
+	case ended == 0 && kept == "":
+		return ""
+	case ended == 0:
+		return "mcp-tether: " + kept + "\n"
+	case kept != "":
+		kept = "; " + kept
+	}
+	processes, how := "processes", ""
+	if ended == 1 {
+		processes = "process"
+	}
+	if killed > 0 {
+		how = fmt.Sprintf(", %d by SIGKILL", killed)
+	}
+	return fmt.Sprintf("mcp-tether: ended %d %s beside the server%s: %s%s\n", ended, processes, how, strings.Join(t.names, ", "), kept)
 }

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -18,18 +19,20 @@ func (s *Session) finish() int {
 	if s.tree != nil {
 		r = s.tree.close()
 	}
-	r.leaked = r.leaked || r.removed.Err != nil
 	s.endSweep()
 	s.closeRecord(&r)
 	s.removeFront()
-	if s.hand.page != nil && !r.leaked {
-		s.hand.page.Finish(s.code) // Whoever is killed from here on has ended the session.
+	if s.page != nil && !r.leaked {
+		s.page.Finish(s.code) // Whoever is killed from here on has ended the session.
 	}
 	for _, src := range s.polled.wait(0) {
 		s.cause = s.cause.Unless(causeOf(src), false)
 	}
-	s.logEnd(r)
-	s.tell(r)
+	if r.Cause, r.Exit = string(s.cause), s.code; s.bySignal != 0 && s.cause == session.CauseSignal {
+		r.Signal = unix.SignalName(s.bySignal)
+	}
+	s.logEnd(&r)
+	s.tell(&r)
 	s.continueAnchor()
 	return s.code
 }
@@ -37,16 +40,16 @@ func (s *Session) finish() int {
 // continueAnchor continues a stopped anchor, which only has to pass on the exit code. On a terminal the shell does
 // that.
 func (c *common) continueAnchor() {
-	if c.hand.anchor == 0 || c.hand.terminal {
+	if c.above.anchor == 0 || c.above.terminal {
 		return
 	}
-	if st, err := c.reader.Stat(c.hand.anchor); err == nil && st.State == 'T' && os.Getppid() == c.hand.anchor {
+	if st, err := c.reader.Stat(c.above.anchor); err == nil && st.State == 'T' && os.Getppid() == c.above.anchor {
 		_ = c.reader.Signal(st.ID, unix.SIGCONT)
 	}
 }
 
 // logEnd writes the one closing event of a session.
-func (s *Session) logEnd(r remains) {
+func (s *Session) logEnd(r *remains) {
 	ev := s.log.Info()
 	if r.leaked {
 		ev = s.log.Error()
@@ -57,40 +60,36 @@ func (s *Session) logEnd(r remains) {
 	if ev == nil {
 		return
 	}
-	names := zerolog.Arr()
-	for _, name := range r.names {
-		names.Str(name)
+	if r.Signal != "" {
+		ev = ev.Str("signal", r.Signal)
 	}
-	if s.bySignal != 0 && s.cause == session.CauseSignal {
-		ev = ev.Str("signal", unix.SignalName(s.bySignal))
-	}
-	kept := zerolog.Arr()
-	for _, k := range r.kept {
-		kept.Int(k.PID)
+	kept := make([]int, len(r.kept))
+	for i, p := range r.kept {
+		kept[i] = p.PID
 	}
 	left := zerolog.Arr()
 	for _, v := range r.survivors {
 		left.Dict(zerolog.Dict().Int("pid", v.PID).Str("comm", v.Comm).Int("uid", v.UID).Str("why", v.Why))
 	}
-	if len(r.fates) > 0 {
+	if len(r.Processes) > 0 {
 		fates := zerolog.Arr()
-		for _, f := range r.fates {
+		for _, f := range r.Processes {
 			fates.Dict(zerolog.Dict().Int("pid", f.PID).Str("command", f.Command).Str("what", f.What))
 		}
 		ev = ev.Array("processes", fates)
 	}
-	if n := r.removed.Count; n > 0 {
-		ev = ev.Int("containers", n)
+	if r.Containers > 0 {
+		ev = ev.Int("containers", r.Containers)
 	}
-	if r.oomKills > 0 {
-		ev = ev.Uint64("oom_kills", r.oomKills).Str("why", outOfMemory)
+	if r.OOMKills > 0 {
+		ev = ev.Uint64("oom_kills", r.OOMKills).Str("why", outOfMemory)
 	}
 	now := time.Now()
 	if r.began.IsZero() {
 		r.began = now
 	}
-	ev.Str("cause", string(s.cause)).Int("exit", s.code).Int("ended", r.ended).Int("killed", r.killed).Array("names", names).Array("survivors", left).Bool("leaked", r.leaked).
-		Array("kept", kept).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
+	ev.Str("cause", r.Cause).Int("exit", r.Exit).Int("ended", r.Ended).Int("killed", r.Killed).Strs("names", r.Names).
+		Array("survivors", left).Bool("leaked", r.leaked).Ints("kept", kept).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
 		Float64("teardown_ms", milliseconds(now.Sub(r.began))).Msg(s.closingWords())
 }
 
@@ -106,3 +105,31 @@ func (s *Session) closingWords() string {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// tell writes the session into the history of its user. It comes last, when nothing is left to end and the anchor knows the
+// exit code. A history that cannot be written is no trouble of the session.
+func (s *Session) tell(r *remains) {
+	if !s.opts.History {
+		return
+	}
+	s.fillRecord(session.StateEnding)
+	p := s.record.Past(r.Outcome)
+	p.PeakBytes = proc.PeakOfChildren()
+	if err := p.Append(); err != nil {
+		s.log.Debug().Err(err).Msg("not in the history")
+	}
+}
+
+// left says what could not be ended.
+func (r *remains) left() (all []string) {
+	for _, v := range r.survivors[:min(len(r.survivors), maxNames)] {
+		all = append(all, fmt.Sprintf("pid %d (%s): %s", v.PID, v.Comm, v.Why))
+	}
+	if r.removed.Err != nil {
+		all = append(all, r.removed.Err.Error())
+	}
+	if more := len(r.survivors) - maxNames; more > 0 || r.unseen {
+		all = append(all, "further processes")
+	}
+	return all
+}

@@ -8,6 +8,7 @@ import (
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/display"
 	"mcp-tether/internal/engine/keeper"
+	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
 	"mcp-tether/internal/waiting"
 )
@@ -22,8 +23,9 @@ const (
 	CgroupRequire Cgroup = "require" // fail where it cannot be had
 )
 
-// Limiting says what limits the session's cgroup has, and what to do where it cannot have them.
-type Limiting struct {
+// Containment says whether the session has a cgroup, which limits that has, and what to do where it cannot have them.
+type Containment struct {
+	Cgroup Cgroup
 	// Limits are those that the user wants; none as a rule.
 	Limits []cgroup.Limit
 	// Require refuses to start a server without them.
@@ -40,34 +42,31 @@ const (
 	ContainersOff  Containers = "off"  // none: no proxy
 )
 
+// After are the sessions whose end a session waits for before it starts: that of the same gateway and Key, if it is ending; with a
+// Key, an earlier one of the shared server; and an earlier one behind the same front.
+type After struct {
+	session.Relations
+	// Unended says that the earlier one behind the front may still be ending. Else it is not looked for: that reads all records.
+	Unended bool
+}
+
 // Options are what the user may choose for a session.
 type Options struct {
 	// Command is the server's command line, never empty.
 	Command []string
 	// Name labels the session for people.
 	Name string
-	// EOFGrace, TermGrace and KillTimeout are the limits of a teardown, each 0 or more. GoneGrace is in place of TermGrace once
-	// nobody waits any more: the gateway is gone, or the server.
-	EOFGrace, TermGrace, GoneGrace, KillTimeout time.Duration
+	// Grace are the limits of a teardown.
+	Grace teardown.Grace
 	// Keep are shell patterns of descendants to leave alone. KeepNothing ends all, whatever asks to be kept.
 	Keep        []string
 	KeepNothing bool
-	Cgroup      Cgroup
-	Limiting
+	Containment
 	// Containers says which containers end with the session. Engine is the engine's URL instead of the one that the
 	// docker CLI would use.
 	Containers Containers
 	Engine     string
-	// Key makes the session wait for an ending session of the same gateway with the same key; with "" it does not wait.
-	Key string
-	// Share is the place of the shared server whose host this is, else "". With a Key the session waits for an earlier one of
-	// that place.
-	Share string
-	// Behind is the id of the session whose front started this one, else "". The session waits for the end of an earlier one
-	// behind the same front.
-	Behind string
-	// Unended says that such an earlier one may still be ending. Else it is not looked for: that reads the records of all sessions.
-	Unended bool
+	After
 	// HasDead reports cheaply whether this user has dead sessions to sweep. It is called shortly after the server's start
 	// and may be nil. A separate process then ends them, so that a machine without cron is cleaned at the next start.
 	HasDead func() bool `json:"-"`
@@ -79,14 +78,14 @@ type Options struct {
 // Defaults are the options without any flag.
 func Defaults() Options {
 	return Options{
-		EOFGrace: 12 * time.Second, TermGrace: 10 * time.Second, GoneGrace: 4 * time.Second, KillTimeout: 5 * time.Second,
-		Cgroup: CgroupAuto, Containers: ContainersAuto, Log: display.Options{Level: zerolog.WarnLevel},
+		Grace:       teardown.Grace{EOF: 12 * time.Second, Term: 10 * time.Second, Gone: 4 * time.Second, Kill: 5 * time.Second},
+		Containment: Containment{Cgroup: CgroupAuto}, Containers: ContainersAuto, Log: display.Options{Level: zerolog.WarnLevel},
 	}
 }
 
 // removalLimit is how long an engine may take, beside the grace period of the containers. It needs some time also where
 // processes get none.
-func (o *Options) removalLimit() time.Duration { return max(o.KillTimeout, time.Second) }
+func (o *Options) removalLimit() time.Duration { return max(o.Grace.Kill, time.Second) }
 
 // longestRemoval is the longest time that the removal of a session's containers may take.
 func (o *Options) longestRemoval() time.Duration {
@@ -95,7 +94,7 @@ func (o *Options) longestRemoval() time.Duration {
 
 // LongestEnd is the longest time that the end of a session may take, whatever it has.
 func (o *Options) LongestEnd() time.Duration {
-	end := o.EOFGrace + max(o.TermGrace, o.GoneGrace) + o.KillTimeout
+	end := o.Grace.EOF + max(o.Grace.Term, o.Grace.Gone) + o.Grace.Kill
 	if o.Containers != ContainersOff {
 		end += o.longestRemoval()
 	}
@@ -108,8 +107,3 @@ const (
 	ExitNotExecutable = 126                 // the command was found but cannot be executed
 	ExitNotFound      = 127                 // the command was not found
 )
-
-// grace are the limits of a teardown.
-func (o Options) grace() teardown.Grace {
-	return teardown.Grace{EOF: o.EOFGrace, Term: o.TermGrace, Gone: o.GoneGrace, Kill: o.KillTimeout}
-}

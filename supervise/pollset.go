@@ -13,7 +13,7 @@ import (
 type source uint8
 
 const (
-	signals source = iota // the pipe of caught signals
+	signals source = iota // those that end the session, and SIGCHLD
 	stdin                 // the gateway's end of standard input
 	stdout                // the gateway's end of standard output
 	parent                // the process that spawned us

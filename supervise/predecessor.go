@@ -39,7 +39,7 @@ func (s *Session) awaitPredecessor() {
 
 // longestPredecessor is how long the end of a session with our options is waited for.
 func (o *Options) longestPredecessor(r *session.Record) time.Duration {
-	end := o.EOFGrace + o.TermGrace + o.KillTimeout + time.Second
+	end := o.Grace.EOF + o.Grace.Term + o.Grace.Kill + time.Second
 	if o.Containers != ContainersOff && r.EngineUsed {
 		end += o.longestRemoval()
 	}
@@ -67,7 +67,7 @@ func (c *common) predecessor() (owner proc.ID, of *session.Record) {
 	}
 	for _, id := range ids {
 		r, err := dir.Read(id)
-		if err != nil || id == c.hand.id || id == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) {
+		if err != nil || id == c.id || id == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) {
 			continue
 		}
 		if alive, err := dir.Held(id); err != nil || !alive || c.goesOn(r, dir) {

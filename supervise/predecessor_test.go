@@ -32,13 +32,14 @@ func TestPredecessorIsNoZombie(t *testing.T) {
 			})
 		}
 		r := session.Record{
-			Version: session.Version, ID: last.hand.id, UID: os.Getuid(), State: session.StateEnding, Key: "k",
-			Supervisor: last.identity(cmd.Process.Pid), Anchor: last.identity(os.Getpid()),
+			Version: session.Version, ID: last.id, UID: os.Getuid(), State: session.StateEnding, Relations: session.Relations{Key: "k"},
+			Processes: session.Processes{Supervisor: last.identity(cmd.Process.Pid), Anchor: last.identity(os.Getpid())},
 		}
 		if err := last.lease.Write(r); err != nil {
 			t.Fatal(err)
 		}
-		next := &common{opts: Options{Key: "k"}, onDisk: onDisk{lease: last.lease}}
+		next := &common{onDisk: onDisk{lease: last.lease}}
+		next.opts.Key = "k"
 		want := r.Supervisor
 		if dead {
 			want = r.Anchor
@@ -54,11 +55,11 @@ func TestPredecessorIsNoZombie(t *testing.T) {
 // A session that has an engine may take longer to end: as long as the removal of its containers may take.
 func TestPredecessorHasTimeForItsContainers(t *testing.T) {
 	o := Defaults()
-	plain := o.EOFGrace + o.TermGrace + o.KillTimeout + time.Second
+	plain := o.Grace.EOF + o.Grace.Term + o.Grace.Kill + time.Second
 	if got := o.longestPredecessor(&session.Record{}); got != plain {
 		t.Errorf("without an engine: %v, want %v", got, plain)
 	}
-	if got, want := o.longestPredecessor(&session.Record{EngineUsed: true}), plain+o.longestRemoval(); got != want {
+	if got, want := o.longestPredecessor(&session.Record{Containers: session.Containers{EngineUsed: true}}), plain+o.longestRemoval(); got != want {
 		t.Errorf("with an engine: %v, want %v", got, want)
 	}
 	if got, want := o.LongestEnd()+time.Second, plain+o.longestRemoval(); got != want {
@@ -74,14 +75,14 @@ func TestPredecessorHasTimeForItsContainers(t *testing.T) {
 // does not wait for the front, nor for what is behind another one.
 func TestSessionBehindAFrontWaitsForTheLast(t *testing.T) {
 	last := recorded(t)
-	r := session.Record{Version: session.Version, ID: last.hand.id, UID: os.Getuid(), State: session.StateRunning, Supervisor: last.identity(os.Getpid())}
+	r := session.Record{Version: session.Version, ID: last.id, UID: os.Getuid(), State: session.StateRunning, Processes: session.Processes{Supervisor: last.identity(os.Getpid())}}
 	for name, c := range map[string]struct {
 		behind, own string
 		waits       bool
 	}{
 		"the same front":  {"0123456789abcdef", "0123456789abcdef", true},
 		"another front":   {"0123456789abcdef", "fedcba9876543210", false},
-		"its own front":   {"", last.hand.id, false},
+		"its own front":   {"", last.id, false},
 		"without a front": {"", "", false},
 	} {
 		r.Behind = c.behind
@@ -89,7 +90,8 @@ func TestSessionBehindAFrontWaitsForTheLast(t *testing.T) {
 		if err := last.lease.Write(r); err != nil {
 			t.Fatal(err)
 		}
-		next := &common{opts: Options{Behind: c.own}, onDisk: onDisk{lease: last.lease}}
+		next := &common{onDisk: onDisk{lease: last.lease}}
+		next.opts.Behind = c.own
 		if name == "its own front" {
 			next.opts.Share, next.opts.Key = "place", "key"
 		}
@@ -105,18 +107,18 @@ func TestRecordOfAKilledFrontGoes(t *testing.T) {
 		front, s := recorded(t), recorded(t)
 		dir := front.lease.Dir()
 		var err error
-		if s.lease, err = dir.Take(s.hand.id); err != nil {
+		if s.lease, err = dir.Take(s.id); err != nil {
 			t.Fatal(err)
 		}
-		if err := front.lease.Write(session.Record{Version: session.Version, ID: front.hand.id, UID: os.Getuid()}); err != nil {
+		if err := front.lease.Write(session.Record{Version: session.Version, ID: front.id, UID: os.Getuid()}); err != nil {
 			t.Fatal(err)
 		}
 		if killed {
 			front.lease.Release()
 		}
-		s.opts.Behind = front.hand.id
+		s.opts.Behind = front.id
 		s.removeFront()
-		if _, err := dir.Read(front.hand.id); (err != nil) != killed {
+		if _, err := dir.Read(front.id); (err != nil) != killed {
 			t.Errorf("killed %t: %v", killed, err)
 		}
 	}

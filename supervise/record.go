@@ -25,12 +25,12 @@ func (c *common) openRecord() {
 	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err == nil {
 		// It stays open for as long as the session lasts.
-		c.lease, err = dir.Take(c.hand.id)
+		c.lease, err = dir.Take(c.id)
 	}
 	if err != nil {
 		c.log.Warn().Err(err).Msg("session is not recorded: reap and ps will not see it")
-	} else if c.hand.page != nil {
-		c.hand.page.SetLock(c.lease.FD())
+	} else if c.page != nil {
+		c.page.FD.Lock = c.lease.FD()
 	}
 }
 
@@ -45,13 +45,13 @@ func (s *Session) state() string {
 // fillRecord fills in what is known of the session.
 func (s *Session) fillRecord(state string) {
 	r := &s.record
-	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.id, s.opts.Name, os.Getuid(), state
-	r.Key, r.Share, r.Behind, r.Cause = s.opts.Key, s.opts.Share, s.opts.Behind, string(s.cause)
+	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.id, s.opts.Name, os.Getuid(), state
+	r.Relations, r.Cause = s.opts.Relations, string(s.cause)
 	r.NoHistory, r.KeepNothing = !s.opts.History, s.opts.KeepNothing
 	if r.Started.IsZero() {
 		r.Started = s.started.UTC()
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
-		r.Anchor, r.Supervisor = s.identity(s.hand.anchor), s.identity(s.hand.supervisor)
+		r.Anchor, r.Supervisor = s.identity(s.above.anchor), s.identity(s.above.supervisor)
 	}
 	if r.Host == (proc.Host{}) {
 		// The supervisor was killed before it had written the record.
@@ -110,7 +110,7 @@ func (s *Session) removeFront() {
 		err := s.lease.Dir().Remove(s.opts.Behind)
 		if errors.Is(err, session.ErrHeld) && (s.cause == session.CauseStdout || s.cause == session.CauseGateway || s.cause == session.CauseAnchor) {
 			// It may be just dying: its pipes close first.
-			proc.Poll([]unix.PollFd{{Fd: int32(s.hand.parentFD), Events: unix.POLLIN}}, dyingPause)
+			proc.Poll([]unix.PollFd{{Fd: int32(s.above.parentFD), Events: unix.POLLIN}}, dyingPause)
 			_ = s.lease.Dir().Remove(s.opts.Behind)
 		}
 	}

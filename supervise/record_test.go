@@ -18,7 +18,7 @@ func TestRecordOfARecoverySaysWhere(t *testing.T) {
 	}
 	s := recorded(t)
 	s.closeRecord(&remains{leaked: true})
-	r, err := s.lease.Dir().Read(s.hand.id)
+	r, err := s.lease.Dir().Read(s.id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,12 +31,12 @@ func TestRecordOfARecoverySaysWhere(t *testing.T) {
 func recorded(t *testing.T) *Session {
 	t.Helper()
 	s := &Session{}
-	s.hand.id = session.NewID()
+	s.id = session.NewID()
 	dir, err := session.Open(os.Getuid(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.lease, err = dir.Take(s.hand.id); err != nil {
+	if s.lease, err = dir.Take(s.id); err != nil {
 		t.Fatal(err)
 	}
 	return s

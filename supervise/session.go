@@ -5,12 +5,36 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
+	"mcp-tether/internal/waiting"
 )
+
+// common is what a session has in common with its tree: the options, the log, the poll set, and the record, which both
+// fill in.
+type common struct {
+	opts Options
+	id   string
+	// page is what the processes of the session share; nil without an anchor.
+	page   *waiting.Page
+	above  above
+	log    zerolog.Logger
+	reader proc.Reader
+	// polled is what the session waits for.
+	polled pollSet
+	onDisk
+	// foreign are the children that were there before the session.
+	foreign []proc.ID
+	// sweeper ends dead sessions of the same user; zero when there is none.
+	sweeper proc.ID
+	// cause is why the session ends, NoCause while it does not, and code what it exits with.
+	cause session.Cause
+	code  int
+}
 
 // Session is one session from its start to its exit. The server and all that it starts are its tree.
 type Session struct {
@@ -28,27 +52,27 @@ type Session struct {
 }
 
 // newSession makes a session that has not begun.
-func newSession(opts Options, h hand) *Session {
-	return &Session{common: common{opts: opts, hand: h}, started: time.Now()}
+func newSession(opts Options, id string, above above) *Session {
+	return &Session{common: common{opts: opts, id: id, above: above}, started: time.Now()}
 }
 
 // listen catches the signals. Four of them end the session, and all others are passed on to the server. On a terminal those of
 // job control keep their action: Ctrl-Z stops us together with the server, which is in the same process group.
 func (s *Session) listen() (err error) {
 	leave := proc.SignalSet(0)
-	if s.hand.page != nil {
+	if s.page != nil {
 		// All others stay blocked, and are read one by one: a flood of them would keep a thread in its handler.
-		leave = proc.SignalSet(s.hand.page.Ignored()) | ^proc.SessionSignals
+		leave = proc.SignalSet(s.page.Ignored) | ^proc.SessionSignals
 	}
-	if s.hand.terminal {
+	if s.above.terminal {
 		leave |= proc.JobControl
 	}
 	if s.signals, err = proc.Listen(leave); err != nil {
 		return err
 	}
 	s.polled.add(signals, s.signals.FD(), unix.POLLIN)
-	if s.hand.page != nil && !s.recovers {
-		s.polled.add(queued, s.hand.page.SignalFD(), unix.POLLIN)
+	if s.page != nil && !s.recovers {
+		s.polled.add(queued, s.page.FD.Signals, unix.POLLIN)
 	}
 	return nil
 }
@@ -57,7 +81,7 @@ func (s *Session) listen() (err error) {
 // pipe, a shut-down socket and a closed peer. POLLERR on standard output tells that it has no reader any more.
 func (s *Session) watchStreams() {
 	s.holdsStreams = true
-	closed := func(fd int) bool { return s.hand.page != nil && s.hand.page.Closed(fd) }
+	closed := func(fd int) bool { return s.page != nil && s.page.Closed(fd) }
 	if !closed(0) {
 		s.polled.add(stdin, 0, unix.POLLRDHUP)
 	}
@@ -125,8 +149,8 @@ func (s *Session) onTime(now time.Time) {
 // may name another, as long as the server may still go on.
 func (s *Session) request(ev teardown.Event, why session.Cause) {
 	s.cause = s.cause.Unless(why, s.tree.mayGoOn())
-	if s.hand.page != nil {
-		s.hand.page.NoteEnd()
+	if s.page != nil {
+		s.page.NoteEnd()
 	}
 	s.tree.step(ev)
 }
@@ -134,17 +158,20 @@ func (s *Session) request(ev teardown.Event, why session.Cause) {
 // newTree makes the tree of the session.
 func (s *Session) newTree() *tree {
 	t := &tree{common: &s.common}
-	t.machine.Grace = s.opts.grace()
-	t.members.Root, t.members.Keep, t.members.Helpers = os.Getpid(), s.opts.Keep, t.helpers
+	t.machine.Grace = s.opts.Grace
+	t.members.Root, t.members.Keep = os.Getpid(), s.opts.Keep
 	t.members.KeepNothing, t.members.Began = s.opts.KeepNothing, s.started
-	t.members.Above = []int{s.hand.anchor, s.hand.supervisor, s.hand.parent, s.record.Parent.PID, s.record.Gateway.PID}
+	t.members.Above = []int{s.above.anchor, s.above.supervisor, s.above.parent, s.record.Parent.PID, s.record.Gateway.PID}
 	t.members.Groups = s.serverGroups()
-	t.killer = t.members.Killer(s.opts.KillTimeout / 2)
+	t.killer = t.members.Killer(s.opts.Grace.Kill / 2)
 	t.killer.Members = t.look
-	if s.hand.page == nil {
-		t.members.Foreign = s.foreign
+	if !s.sweeper.Zero() {
+		t.members.Foreign = []proc.ID{s.sweeper}
 	}
-	if s.hand.noSubreaper != nil && !s.hand.terminal && s.hand.page != nil {
+	if s.page == nil || s.recovers { // With a page they are the anchor's.
+		t.members.Foreign = append(t.members.Foreign, s.foreign...)
+	}
+	if s.above.noSubreaper != nil && !s.above.terminal && s.page != nil {
 		t.members.Session = s.record.Supervisor
 	}
 	s.tree = t
@@ -153,10 +180,10 @@ func (s *Session) newTree() *tree {
 
 // serverGroups are the process groups of the server: where it was started, and its own if it has called setsid(2).
 func (s *Session) serverGroups() (of [2]int) {
-	if p := s.hand.page; p != nil {
+	if p := s.page; p != nil {
 		of[0] = p.Group()
 		of[1], _, _ = p.Server()
-	} else if s.hand.terminal {
+	} else if s.above.terminal {
 		of[0] = unix.Getpgrp()
 	}
 	return of
@@ -189,7 +216,7 @@ func (s *Session) onChildren(look bool) {
 
 // onServerExit: the server has ended, and other members may be left.
 func (s *Session) onServerExit() {
-	if s.holdsStreams && !s.hand.terminal {
+	if s.holdsStreams && !s.above.terminal {
 		// The gateway must see end of file when the last other holder of the streams ends.
 		s.polled.remove(stdin)
 		s.polled.remove(stdout)
@@ -233,7 +260,7 @@ const fewSignals = 64
 // passQueued passes signals on that do not end the session.
 func (s *Session) passQueued() {
 	for range fewSignals {
-		sig, more := s.hand.page.Queued()
+		sig, more := s.page.Queued()
 		if !more {
 			return
 		}
@@ -246,7 +273,7 @@ func (s *Session) passQueued() {
 // onEnding acts on a signal that ends the session. Once that is ending, another one on a terminal shortens the wait.
 func (s *Session) onEnding(sig syscall.Signal) {
 	ev := teardown.MustEnd
-	if s.hand.terminal {
+	if s.above.terminal {
 		ev = teardown.Insist
 	}
 	s.request(ev, session.CauseSignal)

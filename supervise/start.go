@@ -22,9 +22,8 @@ import (
 // on record. words is where the server's command begins in the command line. The code is 0, or that of a session whose server
 // cannot be started.
 func Start(opts Options, page *waiting.Page, words int) (int, error) {
-	h := handOf(page)
-	h.id = session.NewID()
-	s := newSession(opts, h)
+	s := newSession(opts, session.NewID(), aboveOf(page))
+	s.page = page
 	start, code, err := s.prepare()
 	if err != nil {
 		s.cause, s.code = session.CauseStart, code
@@ -47,8 +46,8 @@ func Start(opts Options, page *waiting.Page, words int) (int, error) {
 	return 0, nil
 }
 
-// kept is what the end of a session needs. It lies in the page, so that it depends on no file.
-type kept struct {
+// handover is what the end of a session needs. It lies in the page, so that it depends on no file.
+type handover struct {
 	Options Options
 	Record  session.Record
 	// Foreign are the children that the anchor had before the session.
@@ -59,18 +58,18 @@ type kept struct {
 
 // passOn puts what the end of the session needs into the page.
 func (c *common) passOn() error {
-	k := kept{c.opts, c.record, c.foreign, c.sweeper}
-	k.Options.Command = k.Options.Command[:1] // The record has what may be told of it.
-	b, err := json.Marshal(k)
-	if err == nil && c.hand.page.SetRecord(b) != nil {
+	h := handover{c.opts, c.record, c.foreign, c.sweeper}
+	h.Options.Command = h.Options.Command[:1] // The record has what may be told of it.
+	b, err := json.Marshal(h)
+	if err == nil && c.page.SetRecord(b) != nil {
 		// A long command line is for people.
-		k.Record.Args = nil
-		if b, err = json.Marshal(k); err == nil {
-			err = c.hand.page.SetRecord(b)
+		h.Record.Args = nil
+		if b, err = json.Marshal(h); err == nil {
+			err = c.page.SetRecord(b)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("keep what the end of the session needs: %w", err)
+		return fmt.Errorf("hand over what the end of the session needs: %w", err)
 	}
 	return nil
 }
@@ -82,7 +81,7 @@ func (s *Session) prepare() (start waiting.Start, code int, err error) {
 	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
 		return start, ExitFailure, fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
 	}
-	if err := s.hand.noSubreaper; err != nil {
+	if err := s.above.noSubreaper; err != nil {
 		s.log.Warn().Err(err).Msg("orphans of the server will not be found without a cgroup")
 	}
 	if err := s.findOwners(); err != nil {
@@ -93,8 +92,8 @@ func (s *Session) prepare() (start waiting.Start, code int, err error) {
 		return start, startCode(err), err
 	}
 	s.foreign = s.foreignChildren()
-	s.record.ID = s.hand.id
-	if s.hand.page != nil {
+	s.record.ID = s.id
+	if s.page != nil {
 		if err := s.passOn(); err != nil {
 			return start, ExitFailure, err
 		}
@@ -113,7 +112,7 @@ func (s *Session) prepare() (start waiting.Start, code int, err error) {
 	}
 	start.Path, start.Longest = path, s.opts.LongestEnd()+margin
 	start.Drop, start.Add = t.variables()
-	start.Gateway = s.hand.gatewayFD
+	start.Gateway = s.above.gatewayFD
 	start.MustMove = s.opts.Cgroup == CgroupRequire || s.opts.Require && len(s.opts.Limits) > 0
 	if t.engine != nil {
 		start.Listener = t.engine.Listener()
@@ -130,17 +129,17 @@ func (s *Session) prepare() (start waiting.Start, code int, err error) {
 
 // findOwners finds out who has started the session. The error says that the gateway is gone.
 func (s *Session) findOwners() error {
-	up, err := s.reader.Stat(s.hand.parent)
+	up, err := s.reader.Stat(s.above.parent)
 	if err == nil {
 		s.record.Parent, s.record.Gateway, s.record.GatewayComm = up.ID, up.ID, up.Comm
 	}
-	g, behind, err := s.reader.WatchGateway(s.hand.parent)
+	g, behind, err := s.reader.WatchGateway(s.above.parent)
 	if errors.Is(err, proc.ErrGone) {
 		return errors.New("gateway ended while its session started: nothing was started")
 	}
 	if behind {
 		s.record.Gateway, s.record.GatewayComm = g.ID, g.Comm
-		s.hand.gatewayFD = g.FD
+		s.above.gatewayFD = g.FD
 	}
 	return nil
 }
@@ -151,26 +150,26 @@ const margin = 5 * time.Second
 // openLog opens the log, or else logs to standard error from then on.
 func (c *common) openLog() {
 	var err error
-	if c.log, err = display.Open(c.opts.Log, c.hand.id, c.opts.Name); err == nil {
+	if c.log, err = display.Open(c.opts.Log, c.id, c.opts.Name); err == nil {
 		return
 	}
 	c.opts.Log.File = ""
-	c.log, _ = display.Open(c.opts.Log, c.hand.id, c.opts.Name) // Standard error cannot fail.
+	c.log, _ = display.Open(c.opts.Log, c.id, c.opts.Name) // Standard error cannot fail.
 	c.log.Warn().Err(err).Msg("log goes to standard error")
 }
 
 // Alone supervises a session in one process, for a binary that was built without an entry before the runtime. It must be called
 // on the locked main thread.
 func Alone(opts Options) (int, error) {
-	h, err := direct()
+	above, err := direct()
 	if err != nil {
 		return ExitFailure, err
 	}
-	s := newSession(opts, h)
+	s := newSession(opts, session.NewID(), above)
 	if err := s.listen(); err != nil {
 		return ExitFailure, err
 	}
-	s.hand.noSubreaper = proc.BecomeSubreaper()
+	s.above.noSubreaper = proc.BecomeSubreaper()
 	start, code, err := s.prepare()
 	if err == nil {
 		if s.tree.engine != nil {
@@ -197,21 +196,21 @@ func Alone(opts Options) (int, error) {
 // execute starts the server from a process with a runtime.
 func (s *Session) execute(start waiting.Start) error {
 	t := s.tree
-	pid, err := proc.Start(proc.Child{
-		Path: start.Path, Argv: s.opts.Command, Env: edited(os.Environ(), start.Drop, start.Add), NewGroup: !s.hand.terminal,
+	server := proc.Child{
+		Path: start.Path, Argv: s.opts.Command, Env: edited(os.Environ(), start.Drop, start.Add), NewGroup: !s.above.terminal,
 		Cgroup: start.Leaf, DiesWithThread: true,
-	})
+	}
+	pid, err := proc.Start(server)
 	if err != nil && start.Leaf >= 0 && !start.MustMove {
 		s.degrade(err)
-		pid, err = proc.Start(proc.Child{
-			Path: start.Path, Argv: s.opts.Command, Env: edited(os.Environ(), start.Drop, start.Add), NewGroup: !s.hand.terminal, Cgroup: -1, DiesWithThread: true,
-		})
+		server.Cgroup = -1
+		pid, err = proc.Start(server)
 	}
 	if err != nil {
 		return failedStart(start.Path, err)
 	}
 	t.server, t.started, t.record.Server = pid, pid, s.identity(pid)
-	if !s.hand.terminal {
+	if !s.above.terminal {
 		t.members.Groups[0] = pid
 	}
 	return nil
@@ -299,7 +298,7 @@ func (t *tree) variables() (drop, add []string) {
 	if err != nil {
 		t.log.Warn().Err(err).Msg("ps may not show this session, and reap may not end what is left of it")
 	}
-	add = append(add, session.EnvID+"="+t.hand.id, session.EnvGateway+"="+proc.GlobalID{ID: t.record.Gateway, Host: t.record.Host}.String())
+	add = append(add, session.EnvID+"="+t.id, session.EnvGateway+"="+proc.GlobalID{ID: t.record.Gateway, Host: t.record.Host}.String())
 	if len(t.opts.Keep) > 0 {
 		// The last one: a process that writes its title over its environment loses the mark before this.
 		add = append(add, session.EnvKept+"=1")

@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"os"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,8 +12,8 @@ import (
 
 // startSweep ends this user's dead sessions in a process of its own. It may take as long as a teardown, and it may fail, for
 // example where no more processes can be started. Neither affects this session.
-func (c *common) startSweep() {
-	if c.opts.HasDead == nil || !c.opts.HasDead() {
+func (s *Session) startSweep() {
+	if s.opts.HasDead == nil || !s.opts.HasDead() {
 		return
 	}
 	null, err := proc.OpenNull()
@@ -26,25 +25,14 @@ func (c *common) startSweep() {
 		Path: proc.SelfExe, Argv: argv.SweepArgs(os.Args[0]), Env: os.Environ(), NewSession: true, Stdin: null, Stdout: null, Stderr: null,
 	})
 	if err != nil {
-		c.log.Debug().Err(err).Msg("dead sessions not swept")
+		s.log.Debug().Err(err).Msg("dead sessions not swept")
 		return
 	}
-	c.sweeper = c.identity(pid)
-	if c.hand.page != nil {
-		_ = c.passOn()
+	s.sweeper = s.identity(pid)
+	s.tree.members.Foreign = append(s.tree.members.Foreign, s.sweeper)
+	if s.page != nil {
+		_ = s.passOn()
 	}
-}
-
-// helpers are the processes that we have started for ourselves, which are no members of the session.
-func (t *tree) helpers() []proc.ID {
-	var out []proc.ID
-	if !t.sweeper.Zero() {
-		out = append(slices.Clip(out), t.sweeper)
-	}
-	if t.members.Root != os.Getpid() {
-		out = append(slices.Clip(out), t.identity(os.Getpid())) // We are below the root ourselves.
-	}
-	return out
 }
 
 // sweepDies is how long a sweep may take to die of SIGKILL. A tracer, or a file system that hangs, may hold it for ever.

@@ -27,9 +27,6 @@ const (
 	// scopeLimit is how long systemd may take, in all.
 	scopeLimit = 3 * time.Second
 	scopePause = 2 * time.Millisecond
-	// initialPIDs is the initial pid namespace (PROC_PID_INIT_INO of include/linux/proc_ns.h). In any other, systemd on the other end
-	// of the bus would take our pid for that of a stranger.
-	initialPIDs = 0xEFFFFFFC
 )
 
 // enterScope asks systemd to move this process to a scope of its own, waits until that is done, and steps aside there: below dir
@@ -38,14 +35,15 @@ func (t *tree) enterScope() (dir string, err error) {
 	if t.opts.Cgroup == CgroupOff {
 		return "", errors.New("systemd is not asked for a scope")
 	}
-	if host, err := t.reader.ReadHost(); err != nil || host.PIDNS != initialPIDs {
+	// In another pid namespace systemd would take our pid for a stranger's.
+	if host, err := t.reader.ReadHost(); err != nil || !host.IsFirst() {
 		return "", errors.New("systemd is not asked for a scope from a pid namespace")
 	}
-	unit, deadline := leafName(t.hand.id)+".scope", time.Now().Add(scopeLimit)
+	unit, deadline := leafName(t.id)+".scope", time.Now().Add(scopeLimit)
 	words := []string{
 		"busctl", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "StartTransientUnit",
 		"ssa(sv)a(sa(sv))", unit, "fail", "4", "Description", "s", "MCP server " + t.opts.Name, "Delegate", "b", "true",
-		"CollectMode", "s", "inactive-or-failed", "PIDs", "au", "2", strconv.Itoa(t.hand.supervisor), strconv.Itoa(os.Getpid()), "0",
+		"CollectMode", "s", "inactive-or-failed", "PIDs", "au", "2", strconv.Itoa(t.above.supervisor), strconv.Itoa(os.Getpid()), "0",
 	}
 	if uid := os.Getuid(); uid != 0 {
 		words = append(words, "--user")
@@ -55,7 +53,7 @@ func (t *tree) enterScope() (dir string, err error) {
 	}
 	for time.Now().Before(deadline) {
 		if dir, err := cgroup.Current(); err == nil && strings.HasSuffix(dir, "/"+unit) {
-			return dir, cgroup.StepAside(dir, t.hand.supervisor, os.Getpid())
+			return dir, cgroup.StepAside(dir, t.above.supervisor, os.Getpid())
 		}
 		proc.Sleep(scopePause)
 	}

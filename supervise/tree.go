@@ -26,8 +26,8 @@ type tree struct {
 	retryAt time.Time
 	retry   time.Duration
 	tally   tally
-	// commands are the processes that were about to be killed, by pid.
-	commands map[int]session.Fate
+	// doomed are the first ones that were about to be killed.
+	doomed []session.Fate
 }
 
 // mayGoOn reports whether the server was not asked to end yet.
@@ -127,7 +127,7 @@ func (t *tree) mayGo() bool {
 // cannot see (hidepid). One that has ended explains nothing that is left.
 func (t *tree) others() int {
 	n := t.members.Strangers()
-	for _, id := range append(t.members.Helpers(), t.members.Foreign...) {
+	for _, id := range t.members.Foreign {
 		if t.reader.Life(id) != proc.Dead {
 			n++
 		}
@@ -186,26 +186,22 @@ func (t *tree) report(sent []teardown.Sent, _ error) {
 	}
 }
 
-// remains are what is left of a tree that is over.
+// remains are what is left of a tree that is over, and what became of the rest.
 type remains struct {
+	session.Outcome
 	survivors []teardown.Survivor
 	kept      []proc.Stat
 	removed   keeper.Removal
-	// oomKills is how many of its processes were killed because memory ran out.
-	oomKills uint64
 	// unseen says that processes are left and cannot be listed.
 	unseen bool
 	leaked bool
 	// began is when the teardown began; zero if there was none.
 	began time.Time
-	// ended counts the processes that were ended, killed those of them that took SIGKILL, and names are the first commands
-	// beside the server. words say that in a line; "" if only the server was ended, or nothing.
-	ended, killed int
-	names         []string
-	words         string
-	// fates are those of the processes to be named, and belongings those of the kept ones. people says that something belongs to people.
-	fates, belongings []session.Fate
-	people            bool
+	// words say in a line what was ended; "" if only the server was, or nothing.
+	words string
+	// belongings are the kept processes to be named, and people says that something belongs to people.
+	belongings []session.Fate
+	people     bool
 }
 
 // close releases all that belongs to the tree.
@@ -220,16 +216,17 @@ func (t *tree) close() remains {
 	r.unseen = len(r.survivors) == 0 && t.unseen()
 	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.Err != nil
 	if t.members.Leaf != nil {
-		r.oomKills = t.members.Leaf.OOMKills()
+		r.OOMKills = t.members.Leaf.OOMKills()
 	}
 	t.removeLeaf()
 	if t.server > 0 {
 		// The server itself did not die, so its code is not known.
 		t.code = ExitFailure
 	}
-	r.ended, r.killed = t.tally.count(r.survivors)
-	r.names, r.words = t.tally.names, t.tally.words(r.ended, r.killed, t.started, wordsOfKept(r.belongings))
-	r.fates = t.fates(&r)
+	r.Ended, r.Killed = t.tally.count(r.survivors)
+	r.Names, r.words = t.tally.names, t.tally.words(r.Ended, r.Killed, t.started, wordsOfKept(r.belongings))
+	r.Processes = t.fates(&r)
+	r.Containers, r.Kept, r.Left = r.removed.Count, len(r.kept), r.left()
 	return r
 }
 

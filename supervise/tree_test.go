@@ -40,7 +40,6 @@ func TestWhatCannotBeListedHasLeaked(t *testing.T) {
 	left := func() remains {
 		tr := &tree{common: c, members: teardown.Membership{Root: os.Getpid(), Foreign: []proc.ID{st.ID}}}
 		tr.killer = tr.members.Killer(0)
-		tr.members.Helpers = tr.helpers
 		return tr.close()
 	}
 	if r := left(); r.leaked || len(r.survivors) > 0 {
@@ -64,17 +63,15 @@ func TestWhatWasThereExplainsWhileItLives(t *testing.T) {
 	gone := self.ID
 	gone.Start--
 	for name, x := range map[string]struct {
-		before, helper proc.ID
-		explained      bool
+		foreign   []proc.ID
+		explained bool
 	}{
-		"it lives":         {self.ID, gone, true},
-		"a helper lives":   {gone, self.ID, true},
-		"both have ended":  {gone, gone, false},
-		"nothing is known": {proc.ID{}, gone, true},
+		"one lives":        {[]proc.ID{gone, self.ID}, true},
+		"all have ended":   {[]proc.ID{gone, gone}, false},
+		"nothing is known": {[]proc.ID{{}}, true},
 	} {
 		// The look is at what is below the child, so the child itself is not listed.
-		tr := &tree{common: c, members: teardown.Membership{Root: pid, Foreign: []proc.ID{x.before}}}
-		tr.members.Helpers = func() []proc.ID { return []proc.ID{x.helper} }
+		tr := &tree{common: c, members: teardown.Membership{Root: pid, Foreign: x.foreign}}
 		if tr.onlyOthers() != x.explained || tr.unseen() == x.explained {
 			t.Errorf("%s: only others %t, unseen %t", name, tr.onlyOthers(), tr.unseen())
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mcp-tether/internal/argv"
 	"mcp-tether/supervise"
 )
 
@@ -24,6 +25,12 @@ func fullVersion() string {
 	}
 	return version + " (" + commit + ", " + date + ", " + runtime.Version() + ")"
 }
+
+// Exit codes of all commands but run.
+const (
+	exitFindings = 1 // something was found, or survived, or the answer was no
+	exitUnread   = 2 // something could not be read or done
+)
 
 // status is an exit code as an error. err, if not nil, explains it and was not printed yet.
 type status struct {
@@ -64,8 +71,8 @@ func app(out io.Writer, commands []*cli.Command) *cli.App {
 	}
 }
 
-// ask plays the part of any command but run.
-func ask(args []string, delegated bool) int {
+// execute plays the part of any command but run.
+func execute(args []string, delegated bool) int {
 	var behind []string
 	if i := slices.Index(args, "--"); i > 0 && args[1] == "wrap" {
 		args, behind = args[:i], append([]string{}, args[i+1:]...)
@@ -94,18 +101,6 @@ type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
-// isDuration reports whether the flag parser's text is about the value of a flag that is a duration.
-func isDuration(c *cli.Context, text string) bool {
-	_, name, _ := strings.Cut(text, "flag ")
-	name, _, _ = strings.Cut(strings.TrimLeft(name, "-"), ":")
-	for _, f := range c.Command.Flags {
-		if _, ok := f.(*cli.DurationFlag); ok && slices.Contains(f.Names(), name) {
-			return true
-		}
-	}
-	return false
-}
-
 // badUsage makes the flag parser's errors readable. The parser writes flags with one dash, and does not say that a
 // duration needs a unit.
 func badUsage(c *cli.Context, err error, _ bool) error {
@@ -120,7 +115,8 @@ func badUsage(c *cli.Context, err error, _ bool) error {
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != name {
 		name += " " + c.Command.Name
 	}
-	if isDuration(c, text) {
+	isDuration := func(f argv.Flag) bool { return f.Kind == argv.Duration && strings.Contains(text, "flag --"+f.Name+":") }
+	if c.Command != nil && slices.ContainsFunc(tableOf(c.Command.Name), isDuration) {
 		text += "; a duration needs a unit, such as 500ms, 1.5s or 2m"
 	}
 	return usageError(text + " (see " + name + " --help)")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -47,15 +48,30 @@ func command(name string, do cli.ActionFunc) *cli.Command {
 	d := &table[slices.IndexFunc(table[:], func(d described) bool { return d.name == name })]
 	return &cli.Command{
 		Name: name, Category: d.group, Usage: d.usage, UsageText: strings.TrimSpace("mcp-tether " + name + " " + d.arguments), Description: d.help,
-		HideHelpCommand: true, OnUsageError: badUsage, Flags: parserFlags(d.flags), Action: do,
+		HideHelpCommand: true, OnUsageError: badUsage, Flags: parserFlags(d.flags),
+		Action: func(c *cli.Context) error {
+			if err := d.check(c); err != nil {
+				return err
+			}
+			return do(c)
+		},
 	}
+}
+
+// check refuses values that no flag may have, and more arguments than the command's usage shows.
+func (d *described) check(c *cli.Context) error {
+	most := len(strings.Fields(strings.TrimPrefix(d.arguments, "[flags]")))
+	if !strings.Contains(d.arguments, "...") && c.NArg() > most {
+		return usageError(fmt.Sprintf("%s: too many arguments: %s (see mcp-tether %[1]s --help)", d.name, c.Args().Get(most)))
+	}
+	return checkValues(c, d.flags, func(*argv.Flag) bool { return false })
 }
 
 // commands are those of the parser. delegated says that root has started us, as a user, to do something for that user, and behind are
 // the words after "--" of wrap.
 func commands(delegated bool, behind []string) []*cli.Command {
 	return []*cli.Command{
-		command("wrap", func(c *cli.Context) error { return wrap(c, behind) }), command("doctor", examine), command("unwrap", unwrap),
+		command("wrap", func(c *cli.Context) error { return wrap(c, behind) }), command("doctor", doctor), command("unwrap", unwrap),
 		command("ps", ps), command("history", history),
 		command("stop", func(c *cli.Context) error { return stop(c, delegated) }), command("restart", restart),
 		command("reap", func(c *cli.Context) error { return reapAs(c, delegated) }),

@@ -45,7 +45,7 @@ func play(args []string) int {
 		if err != nil {
 			return report(exitUnread, err)
 		}
-		return ask(own, true)
+		return execute(own, true)
 	}
 	if own, h, ok, err := argv.SplitHostArgs(args); ok {
 		if err != nil {
@@ -61,7 +61,7 @@ func play(args []string) int {
 	case len(args) > 1 && args[1] == "run":
 		return run(args, nil)
 	}
-	return ask(args, false)
+	return execute(args, false)
 }
 
 // run is a user's: with flags that may ask for a front, or in a binary that has no entry before the runtime. Without a page there is no
@@ -91,7 +91,7 @@ func run(args []string, page *waiting.Page) int {
 		})
 	}
 	if page != nil {
-		page.Frontless()
+		page.Frontless = true
 		return 0
 	}
 	return serve(args, nil)

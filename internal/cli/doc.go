@@ -9,4 +9,6 @@
 //	app.go, flags.go      the flag parser, and what its errors say
 //	commands.go           all commands; help.go and completion.go say them
 //	pick.go               which living sessions a command means
+//	question.go           asking on a terminal
+//	doctor_machine.go     what doctor asks of the machine; doctor_clients.go: of the clients' files
 package cli

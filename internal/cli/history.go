@@ -25,8 +25,7 @@ most 20 of each kind. Who has ended a daemon, --grep finds: it shows the
 sessions in which a text occurs, and these processes.
 
 The file is history.jsonl in $XDG_STATE_HOME/mcp-tether, else
-~/.local/state/mcp-tether; for a root without a home in
-/var/lib/mcp-tether. What was there before 1 MiB is history.jsonl.1.
+~/.local/state/mcp-tether; of a root without home /var/lib/mcp-tether.
 
 Exit code: 0 done; 2 no session is meant by that, several are, or
 something could not be read.
@@ -56,9 +55,6 @@ func pastSessions() (all []*session.Past, unread int, err error) {
 }
 
 func history(c *cli.Context) error {
-	if c.NArg() > 1 {
-		return usageError("history takes one SESSION, got " + c.Args().Get(1))
-	}
 	all, unread, err := pastSessions()
 	if err != nil {
 		return err

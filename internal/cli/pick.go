@@ -53,8 +53,8 @@ func (p *picked) confirmed(c *cli.Context, question string) bool {
 	return !p.sel.All || !askable() || c.Bool("yes") || c.Bool("json") || confirm(question)
 }
 
-// outcome is what a command comes to: a flag may mean a session that could not be read.
-func (p *picked) outcome(err error) error {
+// result is what a command comes to: a flag may mean a session that could not be read.
+func (p *picked) result(err error) error {
 	if err == nil && p.open() && len(p.Unread) > 0 {
 		return status{code: exitUnread}
 	}

@@ -28,18 +28,11 @@ Examples:
 var psFlags = [...]argv.Flag{
 	{Name: "tree", Usage: "show every process and container"},
 	{Name: "quiet", Short: "q", Usage: "print nothing but whole ids"},
-	{Name: "watch", Usage: "show again and again, as a tree with keys"},
-	{Name: "interval", Default: "2s", Kind: argv.Duration, Usage: "with --watch: `DURATION` from one list to the next"},
+	{Name: "watch", Usage: "show every 2 seconds, as a tree with keys"},
 	{Name: "json", Usage: "print one JSON object"},
 }
 
 func ps(c *cli.Context) error {
-	if c.NArg() > 1 {
-		return usageError("ps takes one SESSION, got " + c.Args().Get(1))
-	}
-	if c.Duration("interval") <= 0 {
-		return usageError("--interval must be more than 0")
-	}
 	if !c.Bool("watch") {
 		incomplete, err := list(c)
 		if err == nil && incomplete {
@@ -50,7 +43,7 @@ func ps(c *cli.Context) error {
 	if c.NArg() > 0 || c.Bool("quiet") || c.Bool("json") || !term.IsTerminal(int(os.Stdout.Fd())) || os.Getenv("TERM") == "dumb" {
 		return usageError("--watch shows all sessions on a terminal; elsewhere: watch mcp-tether ps")
 	}
-	return live.Watch(runtimeDir(), c.Duration("interval"))
+	return live.Watch(runtimeDir())
 }
 
 // list prints the sessions once, and reports whether something could not be read.

@@ -23,12 +23,6 @@ import (
 	"mcp-tether/supervise"
 )
 
-// Exit codes of reap. The other commands but run use them in the same sense.
-const (
-	exitFindings = 1 // something was found, or survived
-	exitUnread   = 2 // something could not be read
-)
-
 // The values that have no flag. docs/reap.md has them.
 const (
 	// surplusOver is how many servers of one kind a gateway may have before they are reported.
@@ -59,9 +53,8 @@ what is proven:
    surplus    many servers of one kind under a living gateway: never
               ended
 
-When there is nothing it says so on a terminal, and is silent elsewhere,
-as from cron. Exit code: 0 nothing (left), 1 findings (or survivors),
-2 something could not be read.
+Off a terminal it is silent when there is nothing. Exit code: 0 nothing
+(left), 1 findings (or survivors), 2 something could not be read.
 
 Examples:
    mcp-tether reap                # what is there, and why
@@ -77,7 +70,6 @@ var reapFlags = [...]argv.Flag{
 	{Name: "match", Kind: argv.Text, Usage: "take command lines that match `REGEXP` for MCP servers, too"},
 	{Name: "config", Kind: argv.List, Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known clients' files"},
 	{Name: "session", Kind: argv.Text, Usage: "only the session with this whole `ID`"},
-	{Name: "min-age", Kind: argv.Duration, Usage: "spare what is younger than `DURATION`"},
 	{Name: "forget", Kind: argv.Text, Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
 	{Name: "engine", Env: engine.EnvURL, Kind: argv.Text, Usage: "ask the container engine at `URL` instead of the docker command's"},
 	{Name: "containers", Default: "auto", Values: []string{"auto", "off"}, Kind: argv.Text,
@@ -114,16 +106,10 @@ func forget(id string) error {
 
 func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o := reap.Options{
-		Delegated: delegated, Timeout: c.Duration("timeout"),
-		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: dwell, Runtime: runtimeDir(),
-		Reach: reap.Reach{Engine: c.String("engine"), None: c.String("containers") == "off"},
-		Grace: teardown.Grace{Term: reapTerm, Kill: supervise.Defaults().KillTimeout},
-	}
-	if c.Args().Present() {
-		return o, usageError("reap takes no arguments, got " + c.Args().First())
-	}
-	if err := checkValues(c, reapFlags[:], func(*argv.Flag) bool { return false }); err != nil {
-		return o, err
+		Timeout: c.Duration("timeout"),
+		Kill:    c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: dwell, Runtime: runtimeDir(),
+		Engines: reap.Engines{URL: c.String("engine"), None: c.String("containers") == "off"},
+		Grace:   teardown.Grace{Term: reapTerm, Kill: supervise.Defaults().Grace.Kill},
 	}
 	if o.Timeout <= 0 {
 		return o, usageError("--timeout must be more than 0")
@@ -141,21 +127,17 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 			return o, usageError(fmt.Sprint("--match: ", err))
 		}
 	}
-	files, err := configured(&o, c.StringSlice("config"))
+	servers, err := configured(&o, c.StringSlice("config"), delegated)
 	if err != nil {
 		return o, err
 	}
 	if o.ForUsers, err = userWords(c, delegated); err != nil {
 		return o, err
 	}
-	for i := range files {
-		o.Servers += len(files[i].Servers)
-	}
-	matcher := clients.NewMatcher(files, pattern)
+	o.Servers = len(servers)
 	o.Rules = reap.Rules{
-		Match:       matcher.Match,
+		Match:       clients.NewMatcher(servers, pattern).Match,
 		SurplusOver: surplusOver,
-		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
 		KeepNothing: c.Bool("keep-nothing"),
 		Session:     strings.ToLower(c.String("session")),
 	}
@@ -168,7 +150,7 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 		return nil, nil
 	}
 	words := []string{"reap", "--json"}
-	for _, name := range []string{"kill", "unwrapped", "keep-nothing", "containers", "match", "session", "min-age"} {
+	for _, name := range []string{"kill", "unwrapped", "keep-nothing", "containers", "match", "session"} {
 		if c.IsSet(name) {
 			words = append(words, fmt.Sprintf("--%s=%v", name, c.Value(name)))
 		}
@@ -183,11 +165,11 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 	return words, nil
 }
 
-// configured reads the named configuration files, or else the known clients'. A pass that root makes as another user
+// configured reads the servers in the named configuration files, or else the known clients'. A pass that root makes as another user
 // may be unable to read a file that root has named. It still reads the rest. Without an answer in time the pass is incomplete.
-func configured(o *reap.Options, names []string) ([]clients.File, error) {
+func configured(o *reap.Options, names []string, delegated bool) ([]clients.Server, error) {
 	var (
-		found    []clients.File
+		found    []clients.Server
 		warnings []string
 		failed   error
 	)
@@ -199,10 +181,10 @@ func configured(o *reap.Options, names []string) ([]clients.File, error) {
 			}
 		}
 		for _, name := range names {
-			switch file, err := clients.Named(name); {
+			switch servers, err := clients.Named(name); {
 			case err == nil:
-				found = append(found, file)
-			case o.Delegated:
+				found = append(found, servers...)
+			case delegated:
 				warn(err)
 			default:
 				failed = err
@@ -236,7 +218,7 @@ func reapPass(c *cli.Context, o reap.Options) error {
 	}
 	err = reapReport(c, r, err)
 	// It is told by then what became of everything, whatever holds up the history.
-	reap.Tell(r.Findings)
+	reap.AddToHistory(r.Findings)
 	return err
 }
 

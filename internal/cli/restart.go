@@ -49,7 +49,7 @@ func restart(c *cli.Context) error {
 	if !p.confirmed(c, "Restart the servers of "+counted(len(p.meant), "session")+"?") {
 		return status{exitFindings, errors.New("nothing was restarted")}
 	}
-	return p.outcome(reportRestarted(c.Bool("json"), live.Restart(p.meant, c.Bool("force"), c.Duration("timeout"))))
+	return p.result(reportRestarted(c.Bool("json"), live.Restart(p.meant, c.Bool("force"), c.Duration("timeout"))))
 }
 
 func reportRestarted(asJSON bool, restarted []live.Restarted) error {

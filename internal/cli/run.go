@@ -34,11 +34,6 @@ end with it, too (--containers). An engine is in sight if DOCKER_HOST, a
 docker context or a usual socket names one that is there. Then your
 server's DOCKER_HOST changes, to a socket of the session's own.
 
-With --hibernate an idle server is ended, and started again by the next
-message. With --lazy a server is not started before it is needed. With
---share sessions of the same command, directory and environment talk to
-one server.
-
 Exit code: COMMAND's own; 128+n if signal n ended it; 125 if mcp-tether
 failed, 126 if COMMAND cannot be executed, 127 if it is not found. After
 125 no server was started: standard error says why, and a client's log
@@ -52,22 +47,21 @@ Examples:
    mcp-tether run -- docker run -i --rm mcp/fetch # with its container
    mcp-tether run --hibernate 10m -- uvx mcp-server-time
    mcp-tether run --share -- uvx mcp-server-time # for all sessions
-   mcp-tether run --name files --term-grace 3s -- uvx server-files /srv
-   mcp-tether run --log-level info --log-file /var/log/x -- ./server`
+   mcp-tether run --name files --term-grace 3s -- uvx server-files /srv`
 
 // settings are what the flags of run come to.
 type settings struct {
-	// bare says that the environment is not asked.
-	bare    bool
-	session supervise.Options
-	front   front.Options
-	share   share.Options
+	// flagsOnly says that the environment is not asked.
+	flagsOnly bool
+	session   supervise.Options
+	front     front.Options
+	share     share.Options
 }
 
 // runCommand describes run. The flag parser leaves what it has read in s; without s the flags are only described.
 func runCommand(s *settings) *cli.Command {
 	c := command("run", nil)
-	if s != nil && s.bare {
+	if s != nil && s.flagsOnly {
 		table := slices.Clone(argv.Run[:])
 		for i := range table {
 			table[i].Env = ""
@@ -116,18 +110,18 @@ func (s *settings) read(c *cli.Context) error {
 	if err := checkValues(c, argv.Run[:], func(f *argv.Flag) bool { return f.Share && o.Share != "" }); err != nil {
 		return err
 	}
-	o.EOFGrace, o.TermGrace = c.Duration("eof-grace"), c.Duration("term-grace")
+	o.Grace.EOF, o.Grace.Term = c.Duration("eof-grace"), c.Duration("term-grace")
 	if c.IsSet("term-grace") {
-		o.GoneGrace = o.TermGrace
+		o.Grace.Gone = o.Grace.Term
 	}
 	o.KeepNothing = c.Bool("keep-nothing")
-	o.Keep, o.Cgroup = patterns(c.StringSlice("keep")), supervise.Cgroup(c.String("cgroup"))
+	o.Keep = patterns(c.StringSlice("keep"))
 	o.Containers, o.Engine = supervise.Containers(c.String("containers")), c.String("engine")
 	o.HasDead, o.History = func() bool { return reap.HasDead(runtimeDir()) }, !c.Bool("no-history")
 	o.Log = display.Options{File: c.String("log-file"), JSON: c.String("log-format") == "json"}
 	o.Log.Level, _ = zerolog.ParseLevel(c.String("log-level"))
 	var err error
-	if o.Limiting, err = limiting(c); err != nil {
+	if o.Containment, err = containment(c); err != nil {
 		return err
 	}
 	restartOn := patterns(c.StringSlice("restart-on"))
@@ -140,18 +134,18 @@ func (s *settings) read(c *cli.Context) error {
 	s.front = front.Options{
 		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
 		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: wakeTimeout,
-		RestartOnCrash: c.String("on-crash") == argv.Restart, Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
+		RestartOnCrash: c.String("on-crash") == argv.Restart, Lazy: c.Bool("lazy"), EOFGrace: o.Grace.EOF, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
 		Guard: guard, KeepStderr: keeps, History: o.History, RestartOn: restartOn,
 	}
 	s.share = share.Options{
-		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), EOFGrace: o.EOFGrace, EndLimit: s.front.EndLimit, Guard: guard, KeepStderr: keeps,
+		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), EOFGrace: o.Grace.EOF, EndLimit: s.front.EndLimit, Guard: guard, KeepStderr: keeps,
 	}
 	return nil
 }
 
-// limiting reads the flags about limits.
-func limiting(c *cli.Context) (o supervise.Limiting, err error) {
-	o.Require = c.String("limits") == "require"
+// containment reads the flags about the cgroup and its limits.
+func containment(c *cli.Context) (o supervise.Containment, err error) {
+	o.Cgroup, o.Require = supervise.Cgroup(c.String("cgroup")), c.String("limits") == "require"
 	for _, name := range []string{"memory-max", "pids-max", "cpu-max"} {
 		l, wanted, err := cgroup.ParseLimit(strings.Replace(name, "-", ".", 1), c.String(name))
 		if err != nil {
@@ -175,9 +169,9 @@ const endMargin = 10 * time.Second
 // sweep ends the dead sessions of this user.
 func sweep() error {
 	proc.CloseInherited()
-	d := supervise.Defaults()
-	ended, err := reap.Sweep(runtimeDir(), teardown.Grace{Term: d.TermGrace, Kill: d.KillTimeout})
-	reap.Tell(ended)
+	d := supervise.Defaults().Grace
+	ended, err := reap.Sweep(runtimeDir(), teardown.Grace{Term: d.Term, Kill: d.Kill})
+	reap.AddToHistory(ended)
 	return err
 }
 

@@ -48,7 +48,7 @@ func stop(c *cli.Context, delegated bool) error {
 	case !p.confirmed(c, "Stop "+counted(len(p.meant), "session")+"?"):
 		return status{exitFindings, errors.New("nothing was stopped")}
 	}
-	return p.outcome(reportStopped(c.Bool("json"), live.StopAs(p.meant, os.Getuid(), c.Duration("timeout"))))
+	return p.result(reportStopped(c.Bool("json"), live.StopAs(p.meant, os.Getuid(), c.Duration("timeout"))))
 }
 
 func reportStopped(asJSON bool, stopped []live.Stopped) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
@@ -26,18 +26,16 @@ changes by a byte, and "mcp-tether unwrap" gives the text back.
 CLIENT is codex, claude, claude-desktop, openclaw, gemini, cursor,
 vscode, zed, windsurf, cline, roo, lm-studio, kiro, copilot, junie, qwen,
 amp, opencode, vibe or jetbrains. Without CLIENT or FILE, every client is
-looked for. Files of a project (.mcp.json) are shared with others and so
-are changed only when they are named.
+looked for. Files of a project (.mcp.json) are changed only by name.
 
 Behind -- are flags of run; servers that are wrapped already get these
 instead of theirs. Where mcp-tether is not in PATH, its path is written.
 
-What an organisation's list denies is left alone (Claude Code's managed
-settings, Codex' requirements.toml), and so is what it would not allow
-any more: then it is said what to add to the list.
+What an organisation's list denies, or would not allow any more, is left
+alone (Claude Code's managed settings, Codex' requirements.toml).
 
-End the client first: some write their configuration while they run. It
-starts the servers in the new way when it is started again.
+End the client first, and start it again afterwards: some write their
+configuration while they run.
 
 Exit code: 0 done, or nothing to do; 1 --check found a server that is not
 wrapped, or the answer was no; 2 something could not be read or changed.
@@ -63,7 +61,6 @@ var wrapFlags = [...]argv.Flag{
 	{Name: "dry-run", Usage: "only show what would change"},
 	{Name: "server", Kind: argv.List, Usage: "only the server `NAME` (repeatable)"},
 	{Name: "check", Usage: "change nothing, and fail if a server is not wrapped"},
-	{Name: "force", Usage: "wrap also what an organisation's list will not allow any more"},
 }
 
 // alsoUnwrap is how many of them there are.
@@ -75,7 +72,7 @@ func wrap(c *cli.Context, behind []string) error {
 	if err != nil {
 		return err
 	}
-	return rewrite(c, clients.Options{Flags: flags, Force: c.Bool("force")})
+	return rewrite(c, clients.Options{Flags: flags})
 }
 
 func unwrap(c *cli.Context) error { return rewrite(c, clients.Options{Unwrap: true}) }
@@ -88,7 +85,7 @@ func flagsOfRun(words []string) ([]string, error) {
 	if slices.Contains(words, "--help") || slices.Contains(words, "-h") {
 		return nil, usageError("behind --: with these, run starts no server")
 	}
-	s := settings{bare: true}
+	s := settings{flagsOnly: true}
 	// With the first "--" for its value, the last flag would name a file or a label so.
 	s, ok, err := s.parse(append(append([]string{"mcp-tether", "run"}, words...), "--", "--", "true"), io.Discard)
 	switch command := s.session.Command; {
@@ -105,9 +102,8 @@ func flagsOfRun(words []string) ([]string, error) {
 // job is one configuration file while it is being changed.
 type job struct {
 	clients.Document
-	plan    clients.Plan
-	changed bool
-	err     error
+	plan clients.Plan
+	err  error
 }
 
 // serverFilter holds the servers that the user named, and whether each was found. If it is empty, all servers are meant.
@@ -220,20 +216,26 @@ func conclude(c *cli.Context, all []*job, unwrap, dry bool) error {
 	var restart []string
 	edits, bare, done := 0, 0, 0
 	for _, j := range all {
-		edited := j.edited()
-		edits += edited
+		edited := 0
 		for i := range j.plan.Changes {
+			if j.plan.Changes[i].Edited {
+				edited++
+			}
 			if j.plan.Changes[i].Bare() {
 				bare++
 			}
 		}
+		edits += edited
 		j.show(os.Stdout, unwrap, check)
 		if check || dry || edited == 0 || !yes && !(asks && confirm(j.question(edited, unwrap))) {
 			continue
 		}
 		done += edited
-		j.replace()
-		if title := j.Client.Title; j.changed && title != "" && !slices.Contains(restart, title) {
+		if j.err = j.Replace(j.plan.Text); j.err != nil {
+			continue
+		}
+		fmt.Fprintln(os.Stdout, "changed", display.Text(j.Path))
+		if title := j.Client.Title; title != "" && !slices.Contains(restart, title) {
 			restart = append(restart, title)
 		}
 	}
@@ -254,16 +256,6 @@ func conclude(c *cli.Context, all []*job, unwrap, dry bool) error {
 	return status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run to see what")}
 }
 
-// edited is how many servers would change.
-func (j *job) edited() (n int) {
-	for _, ch := range j.plan.Changes {
-		if ch.Edited {
-			n++
-		}
-	}
-	return n
-}
-
 func (j *job) question(n int, unwrap bool) string {
 	verb, of := "Wrap", display.Text(j.Path)
 	if unwrap {
@@ -273,14 +265,6 @@ func (j *job) question(n int, unwrap bool) string {
 		of = j.Client.Title
 	}
 	return fmt.Sprintf("%s %s of %s?", verb, counted(n, "server"), of)
-}
-
-// replace writes the file.
-func (j *job) replace() {
-	j.err = j.Replace(j.plan.Text)
-	if j.changed = j.err == nil; j.changed {
-		fmt.Fprintln(os.Stdout, "changed", display.Text(j.Path))
-	}
 }
 
 // ownPath is the path of this program under the name by which a wrapped entry is known.
@@ -322,20 +306,20 @@ func placesOf(args []string) ([]clients.Place, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the configurations: %w; name the files", err)
 	}
-	found, err := clients.Here(home, names)
+	found, err := clients.PlacesOf(home, names)
 	return eachOnce(append(found, places...)), err
 }
 
-// eachOnce leaves out files that were named before, of which the second change would fail.
+// eachOnce leaves out files that were named before, maybe by way of another directory, of which the second change would fail.
 func eachOnce(places []clients.Place) []clients.Place {
-	seen := map[string]bool{}
+	var seen []fs.FileInfo
 	return slices.DeleteFunc(places, func(p clients.Place) bool {
-		path, err := filepath.Abs(p.Path)
+		st, err := os.Lstat(p.Path)
 		if err != nil {
 			return false
 		}
-		before := seen[path]
-		seen[path] = true
+		before := slices.ContainsFunc(seen, func(other fs.FileInfo) bool { return os.SameFile(st, other) })
+		seen = append(seen, st)
 		return before
 	})
 }
@@ -346,92 +330,4 @@ func nameProject() {
 	for _, file := range clients.InProject(home) {
 		fmt.Fprintf(os.Stderr, "%s belongs to this project, and is changed only by name: mcp-tether wrap %[1]s\n", file)
 	}
-}
-
-// askable reports whether a user sees questions and can answer them.
-func askable() bool {
-	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
-}
-
-// confirm asks one question on a terminal, which gives a line at a time. Any answer but yes is a no.
-func confirm(question string) bool {
-	fmt.Fprint(os.Stdout, fold(question+" [y/N]", 0)+" ")
-	var line [256]byte
-	n, _ := os.Stdin.Read(line[:])
-	switch strings.ToLower(strings.TrimSpace(string(line[:max(n, 0)]))) {
-	case "y", "yes":
-		return true
-	}
-	return false
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if strings.HasSuffix(what, "s") {
-		what += "e"
-	}
-	return fmt.Sprint(n, " ", what, "s")
-}
-
-// show prints what would change in a file, and what is left alone.
-func (j *job) show(w io.Writer, unwrap, check bool) {
-	named := slices.ContainsFunc(j.plan.Changes, func(ch clients.Change) bool { return ch.Wrapped || ch.Err != nil })
-	if j.err != nil || unwrap && !named {
-		return
-	}
-	on := display.Coloured(w)
-	title := display.Text(j.Path)
-	if j.Client.Title != "" {
-		title += " (" + j.Client.Title + ")"
-	}
-	fmt.Fprintln(w, display.Paint(on, display.Bold, title))
-	for _, name := range j.plan.Remote {
-		if !unwrap {
-			fmt.Fprintf(w, "  %s: reached by network, nothing to wrap\n", display.Text(name))
-		}
-	}
-	for _, name := range j.plan.Unread {
-		fmt.Fprintf(w, "  %s: left alone: %s\n", display.Text(name), notSaid)
-	}
-	if len(j.plan.Changes)+len(j.plan.Remote)+len(j.plan.Unread) == 0 && !check {
-		fmt.Fprintln(w, "  "+errNoServers.Error())
-	}
-	for i := range j.plan.Changes {
-		ch := &j.plan.Changes[i]
-		fmt.Fprintf(w, "  %s: %s\n", display.Text(ch.Name), state(ch, unwrap, check))
-		if warning := warningOf(ch, unwrap); warning != "" {
-			fmt.Fprintln(w, "    "+warning)
-		}
-		if ch.Edited && !check {
-			fmt.Fprintln(w, display.Paint(on, display.Red, "  - "+display.Command(ch.Old)))
-			fmt.Fprintln(w, display.Paint(on, display.Green, "  + "+display.Command(ch.New)))
-		}
-	}
-}
-
-// warningOf says what may go wrong with a server that is to be wrapped; "" for most.
-func warningOf(ch *clients.Change, unwrap bool) string {
-	if unwrap || !ch.Edited || !clients.GoesByParent(ch.New) {
-		return ""
-	}
-	return "it goes by its parent, which is mcp-tether then: if it does not find its client, unwrap it (--server NAME)"
-}
-
-// state says what becomes of a server, or with check, what it is.
-func state(ch *clients.Change, unwrap, check bool) string {
-	switch {
-	case ch.Err != nil:
-		return "left alone: " + display.Error(ch.Err)
-	case ch.Edited && !check && unwrap:
-		return "to be unwrapped"
-	case ch.Edited && !check && ch.Wrapped:
-		return "wrapped, to be started otherwise"
-	case ch.Edited && !check:
-		return "to be wrapped"
-	case ch.Wrapped:
-		return "wrapped"
-	}
-	return "not wrapped"
 }

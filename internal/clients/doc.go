@@ -11,8 +11,10 @@
 //	               toml_tree.go read it
 //	entry.go       where a server's entry stands in such a tree
 //	wrap.go        putting mcp-tether in front of a server, and taking it away
+//	verify.go      reading the new text as a client does, before it is written
 //	lists.go       what an organisation allows and denies
 //	document.go    a file that may be changed
 //	matcher.go     does a process run one of the servers?
 //	runner.go      packages, as npx, uvx and others run them
+//	by_parent.go   packages that look at the process that has started them
 package clients

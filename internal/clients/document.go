@@ -8,7 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
 )
@@ -22,13 +26,14 @@ type Document struct {
 
 // Why a file is not changed.
 var (
-	ErrLink    = errors.New("it is a link; name the file that it leads to")
-	errChanged = errors.New("it was changed meanwhile; try again")
+	ErrLink       = errors.New("it is a link; name the file that it leads to")
+	errChanged    = errors.New("it was changed meanwhile; try again")
+	errAttributes = errors.New("it has an access list or attributes, which a new file would not have")
+	errMounted    = errors.New("it is mounted by itself: change it where it comes from")
 )
 
-// OpenDocument reads a file that its owner wants changed. It must be a
-// regular file of the user, with one name only: the new file takes the place of the old one. The error does not name
-// it.
+// OpenDocument reads a file that its owner wants changed. It must be a regular file of the user, with one name only: the new
+// file takes the place of the old one. The error does not name it.
 func OpenDocument(p Place) (Document, error) {
 	d := Document{Place: p}
 	st, err := os.Lstat(p.Path)
@@ -56,11 +61,28 @@ func OpenDocument(p Place) (Document, error) {
 	if !os.SameFile(st, d.stat) {
 		return d, errChanged
 	}
+	if extra := attributes(int(f.Fd())); extra != "" {
+		return d, fmt.Errorf("%w (%s): change it by hand", errAttributes, extra)
+	}
 	d.Text, err = io.ReadAll(io.LimitReader(f, proc.MaxConfig+1))
 	if len(d.Text) > proc.MaxConfig {
 		return d, errTooLarge
 	}
 	return d, err
+}
+
+// attributes are the access list and the attributes of a file that its user, not the system, has given it. With another access list
+// the same mode would let others in.
+func attributes(fd int) string {
+	names := make([]byte, 64<<10) // the most that a file can have (xattr(7))
+	n, err := unix.Flistxattr(fd, names)
+	if err != nil {
+		return "" // a file system without any
+	}
+	given := slices.DeleteFunc(strings.Split(string(names[:n]), "\x00"), func(name string) bool {
+		return name != "system.posix_acl_access" && !strings.HasPrefix(name, "user.")
+	})
+	return strings.Join(given, ", ")
 }
 
 // withoutName is the kernel's error without the name of the file.
@@ -115,12 +137,16 @@ func ownParent(name string) error {
 // Replace puts new text in the place of the file's, in one step: a reader finds the old or the new text whole. Mode and
 // owner stay. A file that was changed since it was opened stays as it is.
 func (d Document) Replace(text []byte) error {
-	return proc.Replace(d.Path, text, func(f *os.File) error {
+	err := proc.Replace(d.Path, text, func(f *os.File) error {
 		if err := d.likeThis(f); err != nil {
 			return err
 		}
 		return d.unchanged()
 	})
+	if errors.Is(err, unix.EBUSY) { // as a file that a container's user has mounted
+		return errMounted
+	}
+	return err
 }
 
 // likeThis gives a new file the document's owner and mode, and puts it on the disk.

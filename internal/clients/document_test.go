@@ -5,8 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"mcp-tether/e2e/testkit"
 )
@@ -112,6 +116,18 @@ func TestOpenDocumentRefuses(t *testing.T) {
 	if _, err := OpenDocument(Place{Path: name, Format: JSON}); err != nil {
 		t.Errorf("the control: %v", err)
 	}
+	switch err := unix.Setxattr(name, "user.note", []byte("mine"), 0); {
+	case errors.Is(err, unix.ENOTSUP):
+	case err != nil:
+		t.Fatal(err)
+	default:
+		if _, err := OpenDocument(Place{Path: name, Format: JSON}); !errors.Is(err, errAttributes) {
+			t.Errorf("with an attribute: %v", err)
+		}
+		if err := unix.Removexattr(name, "user.note"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.Link(name, twice); err != nil {
 		t.Fatal(err)
 	}
@@ -142,4 +158,41 @@ func TestOpenDocumentClosedToWriting(t *testing.T) {
 	if _, err := OpenDocument(Place{Path: written(t, "{}", 0o400), Format: JSON}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("%v", err)
 	}
+}
+
+// On a full disk, and where a file is mounted by itself, the old text stays whole and nothing is left beside it.
+func TestReplaceFails(t *testing.T) {
+	testkit.Need(t, testkit.Namespaces)
+	in := make(chan struct{})
+	go func() {
+		defer close(in)
+		runtime.LockOSThread() // for ever: the thread ends with its mounts
+		if err := errors.Join(unix.Unshare(unix.CLONE_NEWNS|unix.CLONE_FS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")); err != nil {
+			t.Error(err)
+			return
+		}
+		old := strings.Repeat("old", 20<<10)
+		for want, mount := range map[error]func(dir, name string) error{
+			unix.ENOSPC: func(dir, name string) error {
+				return errors.Join(unix.Mount("none", dir, "tmpfs", 0, "size=64k"), os.WriteFile(name, []byte(old), 0o600))
+			},
+			errMounted: func(_, name string) error { return unix.Mount(name, name, "", unix.MS_BIND, "") },
+		} {
+			name := written(t, old, 0o600)
+			if err := mount(filepath.Dir(name), name); err != nil {
+				t.Error(err)
+				return
+			}
+			d, err := OpenDocument(Place{Path: name, Format: JSON})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := d.Replace([]byte(strings.ToUpper(old))); !errors.Is(err, want) || read(t, name) != old {
+				t.Errorf("%v instead of %v", err, want)
+			}
+			onlyThese(t, filepath.Dir(name), 1)
+		}
+	}()
+	<-in
 }

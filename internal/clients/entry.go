@@ -14,16 +14,18 @@ type entry struct {
 	// keys lead to it from the top of the document; in a list the key is a number. name is the server's.
 	keys []string
 	name string
-	// command is the value of the member command, and args are the words of the member args. list is where args stands,
-	// brackets included; nil if there is no such member. With joined, all words stand in the list of the member command.
+	// command is the value of the member command, and args are the words of the member args. array is where args stands,
+	// brackets included; nil if there is no such member. With joined, all words stand in the array of the member command.
 	joined  bool
 	command word
 	args    []word
-	list    *span
+	array   *span
 	// argsStart is where the name of args stands. Missing args are put in front of the name of command, which stands at
 	// commandStart: head comes before their value and tail after it.
 	argsStart, commandStart int
 	head, tail              string
+	// env are the names of the variables that the entry sets.
+	env []string
 	// err says why the entry cannot be changed.
 	err error
 }
@@ -146,15 +148,15 @@ func (r *entryReader) walk(n *node, keys []string, double bool) {
 		case isTable(keys) && !open:
 			r.unread = append(r.unread, m.name)
 		case m.value.kind == arrayKind && isTable(below):
-			r.list(&m.value, below)
+			r.tables(&m.value, below)
 		case m.value.kind == objectKind && len(below) < maxNesting:
 			r.walk(&m.value, below, double)
 		}
 	}
 }
 
-// list reads a list of tables, as TOML has them: each names its server.
-func (r *entryReader) list(n *node, keys []string) {
+// tables reads a list of tables, as TOML has them: each names its server.
+func (r *entryReader) tables(n *node, keys []string) {
 	for i := range n.items {
 		if item := &n.items[i]; item.lines {
 			r.entry(item, slices.Concat(keys, []string{strconv.Itoa(i)}), cmp.Or(item.member("name").text, strconv.Itoa(i)), false)
@@ -183,6 +185,11 @@ func (r *entryReader) entry(n *node, keys []string, name string, double bool) bo
 		double = double || (m.name == "command" || m.name == "args") && members[m.name] != nil
 		remote = remote || isURL(m.name)
 		members[m.name] = m
+		if m.name == "env" || m.name == "environment" { // as opencode says
+			for k := range m.value.members {
+				e.env = append(e.env, m.value.members[k].name)
+			}
+		}
 	}
 	command, args := members["command"], members["args"]
 	switch {
@@ -210,9 +217,9 @@ func (r *entryReader) entry(n *node, keys []string, name string, double bool) bo
 	return true
 }
 
-// setCommand takes the command. With lines, a member has a line of its own.
+// setCommand takes the command. With lines, a member has a line of its own. A name that is spelled with escapes cannot be made args.
 func (e *entry) setCommand(text []byte, m *member, lines bool) {
-	if m.value.kind != stringKind || m.value.text == "" {
+	if m.value.kind != stringKind || m.value.text == "" || !bytes.Contains(text[m.start:m.end], []byte("command")) {
 		e.err = errForm
 		return
 	}
@@ -232,8 +239,8 @@ func (e *entry) setCommand(text []byte, m *member, lines bool) {
 }
 
 func (e *entry) setArgs(m *member) {
-	e.argsStart, e.list = m.keyStart, &m.value.span
-	if m.value.kind != arrayKind || m.value.end == 0 {
+	e.argsStart, e.array = m.keyStart, &m.value.span
+	if m.value.kind != arrayKind {
 		e.err = errForm
 		return
 	}

@@ -1,8 +1,6 @@
 package clients
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"mcp-tether/internal/proc"
 )
@@ -32,32 +28,26 @@ const (
 	foreign Format = "foreign"
 )
 
-// Server is one MCP server that a gateway starts as a process. Args is the command line that runs in the end, without mcp-tether.
+// Server is one MCP server that a gateway starts as a process.
 type Server struct {
 	Name string
+	// Args is the command line that runs in the end, without mcp-tether.
 	Args []string
+	// UID is the user for whose processes the configuration speaks, or AnyUser.
+	UID int
 }
 
-// File is one configuration file as it was read.
-type File struct {
-	// UID is the user for whose processes the file speaks. AnyUser says that the user of the pass named the file, so it
-	// speaks for the processes of every user.
-	UID     int
-	AnyUser bool
-	// Servers are those that the file starts as processes.
-	Servers []Server
-	// projects are the directories in which Claude Code has worked.
-	projects []string
-}
+// AnyUser is every user: the user of the pass has named the file.
+const AnyUser = -1
 
-// Known reads the files of the known gateways below a home directory, and those of the projects that they
-// name: the same that wrap changes. They speak for the user that reads them, whichever user has written them. It passes over files
-// that are missing or closed to us, and calls warn for others that cannot be read.
-func Known(home string, warn func(error)) (out []File) {
+// Known reads the servers in the files of the known gateways below a home directory, and in those of the projects that they
+// name. They speak for the user that reads them, whichever user has written them. It passes over files that are missing or
+// closed to us, and calls warn for others that cannot be read.
+func Known(home string, warn func(error)) (all []Server) {
 	var seen []fs.FileInfo
 	var add func(name string)
 	add = func(name string) {
-		f, st, err := readConfiguration(name, false)
+		servers, projects, st, err := readServers(name, false)
 		again := func(other fs.FileInfo) bool { return os.SameFile(st, other) }
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), st != nil && slices.ContainsFunc(seen, again):
@@ -69,34 +59,45 @@ func Known(home string, warn func(error)) (out []File) {
 			warn(err)
 			return
 		}
-		out = append(out, f)
-		for _, dir := range f.projects {
-			add(filepath.Join(dir, projectFile))
+		all = append(all, servers...)
+		for _, dir := range projects {
+			if filepath.IsAbs(dir) {
+				add(filepath.Join(dir, projectFile))
+			}
 		}
 	}
 	for _, p := range Places(home) {
 		add(p.Path)
 	}
-	return out
+	return all
 }
 
-// Named reads one file that the user named.
-func Named(name string) (File, error) {
-	f, _, err := readConfiguration(name, true)
-	f.AnyUser = true
-	return f, err
+// Named reads the servers in a file that the user named.
+func Named(name string) ([]Server, error) {
+	all, _, _, err := readServers(name, true)
+	for i := range all {
+		all[i].UID = AnyUser
+	}
+	return all, err
 }
 
-// readConfiguration reads the servers in a file.
-func readConfiguration(name string, named bool) (f File, st fs.FileInfo, err error) {
+// readServers reads the servers in a file, and the directories of the projects that it names.
+func readServers(name string, named bool) (all []Server, projects []string, st fs.FileInfo, err error) {
 	text, st, err := readFile(name, named)
+	var found []entry
+	var o others
 	if err == nil {
-		f, err = readServers(text, formatOf(name))
+		found, o, err = entries(text, formatOf(name))
 	}
 	if err != nil {
-		err = fmt.Errorf("read configuration %s: %w", name, err)
+		return nil, nil, st, fmt.Errorf("read configuration %s: %w", name, err)
 	}
-	return f, st, err
+	for i := range found {
+		if e := &found[i]; e.command.text != "" {
+			all = append(all, Server{e.name, e.started(e.commandAt()), os.Getuid()})
+		}
+	}
+	return all, o.projects, st, nil
 }
 
 // Home is the home directory of the user: $HOME, or the one in the machine's list of users where that is another user's: sudo keeps the
@@ -153,22 +154,6 @@ func readFile(name string, named bool) ([]byte, fs.FileInfo, error) {
 	return text, st, err
 }
 
-// readServers reads the servers in a text.
-func readServers(text []byte, format Format) (File, error) {
-	f := File{UID: os.Getuid()}
-	found, o, err := entries(text, format)
-	if err != nil {
-		return f, err
-	}
-	for i := range found {
-		if e := &found[i]; e.command.text != "" {
-			f.Servers = append(f.Servers, Server{e.name, e.started(e.commandAt())})
-		}
-	}
-	f.projects = slices.DeleteFunc(o.projects, func(dir string) bool { return !filepath.IsAbs(dir) })
-	return f, nil
-}
-
 // formatOf recognises the format by the name; JSON may turn out to be JSON5.
 func formatOf(name string) Format {
 	switch filepath.Ext(name) {
@@ -178,22 +163,4 @@ func formatOf(name string) Format {
 		return foreign
 	}
 	return JSON
-}
-
-// parse decodes a document.
-func parse(text []byte, format Format) (doc map[string]any, err error) {
-	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
-	if format == TOML {
-		err = toml.Unmarshal(text, &doc)
-		return doc, err
-	}
-	if json.Unmarshal(text, &doc) == nil {
-		return doc, nil
-	}
-	root, err := treeOf(text, format)
-	if err != nil {
-		return nil, err
-	}
-	doc, _ = root.asAny().(map[string]any)
-	return doc, nil
 }

@@ -29,13 +29,11 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// lines gives the servers of files as "name: command arg arg", without our own prefix.
-func lines(files ...File) []string {
+// lines gives servers as "name: command arg arg", without our own prefix.
+func lines(all []Server) []string {
 	out := []string{}
-	for _, f := range files {
-		for _, s := range f.Servers {
-			out = append(out, s.Name+": "+strings.Join(s.Args, " "))
-		}
+	for _, s := range all {
+		out = append(out, s.Name+": "+strings.Join(s.Args, " "))
 	}
 	return out
 }
@@ -77,7 +75,7 @@ func TestKnown(t *testing.T) {
 		}`,
 	})
 	var warnings []error
-	got := lines(Known(home, func(err error) { warnings = append(warnings, err) })...)
+	got := lines(Known(home, func(err error) { warnings = append(warnings, err) }))
 	want := []string{
 		"files: npx -y @scope/files", "with space: /opt/server", "user: uvx mcp-server-git", "local: local-server",
 		"project: project-server", "desktop: d", "profile: of-work", "of-profile: vp", "codium: vc", "flat: vf", "extension: e", "first: v1", "second: v2 x", "claw: c x", "gemini: g", "cursor: npx cursor-mcp",
@@ -111,8 +109,8 @@ func TestUnwrapped(t *testing.T) {
 		`["run", "npx", "-y", "@scope/without-dashes"]`: "x: npx -y @scope/without-dashes",
 	} {
 		dir := write(t, map[string]string{"c.json": `{"mcpServers": {"x": {"command": "/usr/local/bin/mcp-tether", "args": ` + args + `}}}`})
-		file, err := Named(dir + "/c.json")
-		if got := lines(file); err != nil || len(got) != 1 || strings.ReplaceAll(got[0], "/usr/local/bin/", "") != want {
+		servers, err := Named(dir + "/c.json")
+		if got := lines(servers); err != nil || len(got) != 1 || strings.ReplaceAll(got[0], "/usr/local/bin/", "") != want {
 			t.Errorf("%s: %q, %v; want %q", args, got, err, want)
 		}
 	}
@@ -139,8 +137,8 @@ func TestOddShapes(t *testing.T) {
 		strings.Repeat(`{"n":`, 12) + `{"servers":{"deep":{"command":"c"}}}` + strings.Repeat("}", 12): {},
 	} {
 		dir := write(t, map[string]string{"c.json": text})
-		file, err := Named(dir + "/c.json")
-		if got := lines(file); err != nil || !reflect.DeepEqual(got, want) {
+		servers, err := Named(dir + "/c.json")
+		if got := lines(servers); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%.60s: %q, %v; want %q", text, got, err, want)
 		}
 	}
@@ -153,9 +151,9 @@ func TestMalformed(t *testing.T) {
 		"deep.json": strings.Repeat("[", 100_000),
 	} {
 		dir := write(t, map[string]string{name: text})
-		file, err := Named(filepath.Join(dir, name))
-		if err == nil || len(file.Servers) > 0 {
-			t.Errorf("%s: %v, %v", name, file, err)
+		servers, err := Named(filepath.Join(dir, name))
+		if err == nil || len(servers) > 0 {
+			t.Errorf("%s: %v, %v", name, servers, err)
 			continue
 		}
 		if !strings.Contains(err.Error(), name) {
@@ -179,7 +177,7 @@ func TestKnownFollowsVariables(t *testing.T) {
 	})
 	t.Setenv("CODEX_HOME", home+"/codex")
 	t.Setenv("CLAUDE_CONFIG_DIR", home+"/claude")
-	got := lines(Known(home, func(err error) { t.Error(err) })...)
+	got := lines(Known(home, func(err error) { t.Error(err) }))
 	if want := []string{"new: new", "profile: p", "c: c", "plugin: q"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -204,15 +202,15 @@ func TestLarge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := write(t, map[string]string{"c.json": text})
-			done := make(chan File, 1)
+			done := make(chan []Server, 1)
 			go func() {
-				file, _ := Named(dir + "/c.json")
-				done <- file
+				servers, _ := Named(dir + "/c.json")
+				done <- servers
 			}()
 			select {
-			case file := <-done:
-				if len(file.Servers) != 1 {
-					t.Errorf("%v", file)
+			case servers := <-done:
+				if len(servers) != 1 {
+					t.Errorf("%v", servers)
 				}
 			case <-time.After(testkit.Patience):
 				t.Errorf("%d bytes took more than %v", len(text), testkit.Patience)
@@ -266,8 +264,8 @@ func TestSymlink(t *testing.T) {
 	if err := os.Symlink("real.json", dir+"/link.json"); err != nil {
 		t.Fatal(err)
 	}
-	if file, err := Named(dir + "/link.json"); err != nil || len(file.Servers) != 1 {
-		t.Errorf("%v, %v", file, err)
+	if servers, err := Named(dir + "/link.json"); err != nil || len(servers) != 1 {
+		t.Errorf("%v, %v", servers, err)
 	}
 }
 

@@ -158,10 +158,10 @@ func Places(home string) (all []Place) {
 // ErrNoConfiguration says that a client has no configuration file.
 var ErrNoConfiguration = errors.New("no configuration")
 
-// Here finds the configuration files of the clients with these names, or of all known ones, below a home directory. For
+// PlacesOf finds the configuration files of the clients with these names, or of all known ones, below a home directory. For
 // each name without a file, ErrNoConfiguration says where it was looked for; the files of the other names are returned
 // all the same.
-func Here(home string, names []string) ([]Place, error) {
+func PlacesOf(home string, names []string) ([]Place, error) {
 	if len(names) == 0 {
 		return Places(home), nil
 	}

@@ -18,7 +18,7 @@ import (
 var ErrListed = errors.New("an organisation's list")
 
 // lists are what an organisation says about the servers of a client.
-type lists struct{ all []list }
+type lists []list
 
 // list is what one file says.
 type list struct {
@@ -74,7 +74,7 @@ func listsBelow(root string, p Place) (l lists, err error) {
 			err = errors.Join(err, fmt.Errorf("%w: %s: %w", ErrListed, file, failed))
 		default:
 			one.file = file
-			l.all = append(l.all, one)
+			l = append(l, one)
 		}
 	}
 	if p.Client.Name == claude || filepath.Base(p.Path) == projectFile {
@@ -147,11 +147,10 @@ func (l *list) allows(name string, line []string) bool {
 
 // judge says why a server is not to be wrapped, or, if it is already, what is wrong with that. before is the command line without this
 // program, after that with it.
-func (l lists) judge(name string, wrapped bool, before, after []string, force bool) error {
+func (l lists) judge(name string, wrapped bool, before, after []string) error {
 	var not []string
-	hint := ""
-	for i := range l.all {
-		one := &l.all[i]
+	for i := range l {
+		one := &l[i]
 		for _, r := range one.denied {
 			if !r.fits(name, before) && !r.fits(name, after) {
 				continue
@@ -162,18 +161,15 @@ func (l lists) judge(name string, wrapped bool, before, after []string, force bo
 			return fmt.Errorf("%w: %s denies it (%s)", ErrListed, one.file, &r)
 		}
 		switch {
-		case one.allows(name, after) || force:
+		case one.allows(name, after):
 		case !one.allows(name, before):
 			not = append(not, fmt.Sprintf("%s does not allow it (%s), wrapped or not", one.file, one.member))
 		default:
-			if !wrapped {
-				hint = "; or --force"
-			}
 			not = append(not, fmt.Sprintf("%s allows it bare, and wrapped it would be off: add to %s: %s", one.file, one.member, one.entry(name, after)))
 		}
 	}
 	if len(not) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s%s", ErrListed, strings.Join(not, "; "), hint)
+	return fmt.Errorf("%w: %s", ErrListed, strings.Join(not, "; "))
 }

@@ -19,27 +19,24 @@ func TestLists(t *testing.T) {
 	)
 	for name, c := range map[string]struct {
 		list, said, path, text string
-		force                  bool
 		wrapped                string // the names of those that are wrapped
 		says                   []string
 	}{
-		"none":              {"", "", "x/.claude.json", pair, false, "good bad", nil},
-		"denied":            {claudeList, deny, "x/.claude.json", pair, false, "good", []string{"denies it", "managed-settings.json", "--bad"}},
-		"denied in project": {claudeList, deny, "x/.mcp.json", pair, false, "good", []string{"denies it"}},
-		"denied in a part":  {"/etc/claude-code/managed-settings.d/10.json", deny, "x/.mcp.json", pair, false, "good", []string{"managed-settings.d/10.json denies it"}},
-		"denied, forced":    {claudeList, deny, "x/.claude.json", pair, true, "good", []string{"denies it"}},
-		"denied by name":    {claudeList, `{"deniedMcpServers":[{"serverName":"bad"}]}`, "x/.claude.json", pair, false, "good", []string{"denies it"}},
-		"of another client": {claudeList, deny, "x/mcp.json", pair, false, "good bad", nil},
-		"allowed bare": {claudeList, allow, "x/.claude.json", pair, false, "", []string{
-			`add to allowedMcpServers: {"serverCommand":["mcp-tether","run","--name","good","--","node","/srv/x.js"]}; or --force`, "does not allow it"}},
-		"allowed wrapped":  {claudeList, allowed, "x/.claude.json", pair, false, "good", []string{"does not allow it"}},
-		"allowed, forced":  {claudeList, allow, "x/.claude.json", pair, true, "good bad", nil},
-		"allowed by name":  {claudeList, `{"allowedMcpServers":[{"serverName":"good"}]}`, "x/.claude.json", pair, false, "good", []string{"does not allow it"}},
-		"nothing allowed":  {claudeList, `{"allowedMcpServers":[]}`, "x/.claude.json", pair, false, "", []string{"does not allow it"}},
-		"codex":            {codexList, identity, "x/.codex/config.toml", docs, false, "", []string{`add to mcp_servers: [mcp_servers."docs"] identity = { command = "mcp-tether" }; or --force`}},
-		"codex, wrapped":   {codexList, strings.Replace(identity, "docs-mcp", "mcp-tether", 1), "x/.codex/config.toml", docs, false, "docs", nil},
-		"codex, no list":   {codexList, "approval_policy = \"never\"\n", "x/.codex/config.toml", docs, false, "docs", nil},
-		"codex, not named": {codexList, "[mcp_servers.other]\nidentity = { command = \"docs-mcp\" }\n", "x/.codex/config.toml", docs, false, "", []string{"does not allow it"}},
+		"none":              {"", "", "x/.claude.json", pair, "good bad", nil},
+		"denied":            {claudeList, deny, "x/.claude.json", pair, "good", []string{"denies it", "managed-settings.json", "--bad"}},
+		"denied in project": {claudeList, deny, "x/.mcp.json", pair, "good", []string{"denies it"}},
+		"denied in a part":  {"/etc/claude-code/managed-settings.d/10.json", deny, "x/.mcp.json", pair, "good", []string{"managed-settings.d/10.json denies it"}},
+		"denied by name":    {claudeList, `{"deniedMcpServers":[{"serverName":"bad"}]}`, "x/.claude.json", pair, "good", []string{"denies it"}},
+		"of another client": {claudeList, deny, "x/mcp.json", pair, "good bad", nil},
+		"allowed bare": {claudeList, allow, "x/.claude.json", pair, "", []string{
+			`add to allowedMcpServers: {"serverCommand":["mcp-tether","run","--name","good","--","node","/srv/x.js"]}`, "does not allow it"}},
+		"allowed wrapped":  {claudeList, allowed, "x/.claude.json", pair, "good", []string{"does not allow it"}},
+		"allowed by name":  {claudeList, `{"allowedMcpServers":[{"serverName":"good"}]}`, "x/.claude.json", pair, "good", []string{"does not allow it"}},
+		"nothing allowed":  {claudeList, `{"allowedMcpServers":[]}`, "x/.claude.json", pair, "", []string{"does not allow it"}},
+		"codex":            {codexList, identity, "x/.codex/config.toml", docs, "", []string{`add to mcp_servers: [mcp_servers."docs"] identity = { command = "mcp-tether" }`}},
+		"codex, wrapped":   {codexList, strings.Replace(identity, "docs-mcp", "mcp-tether", 1), "x/.codex/config.toml", docs, "docs", nil},
+		"codex, no list":   {codexList, "approval_policy = \"never\"\n", "x/.codex/config.toml", docs, "docs", nil},
+		"codex, not named": {codexList, "[mcp_servers.other]\nidentity = { command = \"docs-mcp\" }\n", "x/.codex/config.toml", docs, "", []string{"does not allow it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -54,7 +51,7 @@ func TestLists(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := rewrite([]byte(c.text), p.Format, Options{lists: l, Force: c.force}, every)
+			plan, err := rewrite([]byte(c.text), p.Format, Options{lists: l}, every)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,30 +9,23 @@ import (
 
 // Matcher recognises the command lines of MCP servers. A match proves nothing: it says which processes to examine.
 type Matcher struct {
-	servers []known
+	servers []configured
 	pattern *regexp.Regexp
 }
 
-// known is a configured server in the form that is compared.
-type known struct {
-	name string
-	args []string
-	// uid is the user whose processes the configuration speaks for, unless anyUser.
-	uid     int
-	anyUser bool
+// configured is a server in the form that is compared.
+type configured struct {
+	Server
 	// pkg is the package that a package runner fetches, without version; "" for other commands.
 	pkg string
 }
 
-// NewMatcher prepares the comparison with the servers of the files. A command line that matches pattern is taken for a
-// server of any user; pattern may be nil.
-func NewMatcher(files []File, pattern *regexp.Regexp) *Matcher {
+// NewMatcher prepares the comparison with servers. A command line that matches pattern is taken for a server of any user;
+// pattern may be nil.
+func NewMatcher(servers []Server, pattern *regexp.Regexp) *Matcher {
 	m := &Matcher{pattern: pattern}
-	for _, f := range files {
-		for i := range f.Servers {
-			s := &f.Servers[i]
-			m.servers = append(m.servers, known{s.Name, s.Args, f.UID, f.AnyUser, PackageOf(s.Args[0], s.Args[1:])})
-		}
+	for _, s := range servers {
+		m.servers = append(m.servers, configured{s, PackageOf(s.Args[0], s.Args[1:])})
 	}
 	return m
 }
@@ -47,9 +40,9 @@ type Running struct {
 // speaks for the processes of its owner only.
 func (m *Matcher) Match(p Running) (name string, ok bool) {
 	for i := range m.servers {
-		k := &m.servers[i]
-		if (k.anyUser || k.uid == p.UID) && (k.matches(p.Args) || k.matches(untitled(p.Args))) {
-			return k.name, true
+		s := &m.servers[i]
+		if (s.UID == AnyUser || s.UID == p.UID) && (s.matches(p.Args) || s.matches(untitled(p.Args))) {
+			return s.Name, true
 		}
 	}
 	if m.pattern == nil || len(p.Args) == 0 {
@@ -76,18 +69,18 @@ func Mentions(launcher, server []string) bool {
 }
 
 // matches compares a command line with the server.
-func (k *known) matches(args []string) bool {
+func (s *configured) matches(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
-	if k.pkg == "" {
-		return k.same(args)
+	if s.pkg == "" {
+		return s.same(args)
 	}
 	command := path.Base(args[0])
-	if PackageOf(command, args[1:]) == k.pkg {
+	if PackageOf(command, args[1:]) == s.pkg {
 		return true
 	}
-	if k.isProgram(args[0]) {
+	if s.isProgram(args[0]) {
 		return true
 	}
 	if !isInterpreter(command) {
@@ -96,9 +89,9 @@ func (k *known) matches(args []string) bool {
 	script := firstWord(args[1:])
 	// node may run the package runner itself: "node /usr/bin/npx PACKAGE".
 	if i := slices.Index(args, script); script != "" && i+1 < len(args) && isRunnerScript(script) {
-		return PackageOf(strings.TrimSuffix(path.Base(script), "-cli.js"), args[i+1:]) == k.pkg
+		return PackageOf(strings.TrimSuffix(path.Base(script), "-cli.js"), args[i+1:]) == s.pkg
 	}
-	return k.isProgram(script) || strings.Contains(script, "/node_modules/"+k.pkg+"/")
+	return s.isProgram(script) || strings.Contains(script, "/node_modules/"+s.pkg+"/")
 }
 
 // untitled undoes what npm makes of its command line. npm sets a title in one word, "npm exec @scope/name", padded with
@@ -118,15 +111,15 @@ func untitled(args []string) []string {
 }
 
 // isProgram reports whether a word is the program that the package installs: "server-x" or "mcp-server-x".
-func (k *known) isProgram(w string) bool {
-	base, name := path.Base(k.pkg), path.Base(w)
+func (s *configured) isProgram(w string) bool {
+	base, name := path.Base(s.pkg), path.Base(w)
 	return name != "" && (name == base || name == "mcp-"+base)
 }
 
 // same compares with a command that fetches no package. The configured words must be the last of the line, alone or after
 // an interpreter. A configured interpreter without arguments would match anything, and so matches nothing.
-func (k *known) same(args []string) bool {
-	want := k.args
+func (s *configured) same(args []string) bool {
+	want := s.Args
 	if len(want) == 1 && isInterpreter(path.Base(want[0])) || len(args) < len(want) || len(args) > len(want)+1 {
 		return false
 	}

@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// configured is a file with one server; quotes are not known here.
-func configured(name, line string) []File {
-	f := strings.Fields(line)
-	return []File{{AnyUser: true, Servers: []Server{{Name: name, Args: f}}}}
+// server is a configured server of any user; quotes are not known here.
+func server(line string) []Server {
+	return []Server{{Name: "x", Args: strings.Fields(line), UID: AnyUser}}
 }
 
 func TestMatch(t *testing.T) {
@@ -43,7 +42,7 @@ func TestMatch(t *testing.T) {
 		{"docker run -i --rm mcp/files", "docker run -i --rm mcp/files"},
 		{"python3 -m mcp_server_time", "/usr/bin/python3 -m mcp_server_time"},
 	} {
-		name, ok := NewMatcher(configured("x", c.configured), nil).Match(Running{Args: strings.Fields(c.running)})
+		name, ok := NewMatcher(server(c.configured), nil).Match(Running{Args: strings.Fields(c.running)})
 		if !ok || name != "x" {
 			t.Errorf("configured %q, runs %q: not recognised", c.configured, c.running)
 		}
@@ -54,11 +53,11 @@ func TestMatch(t *testing.T) {
 func TestMatchWordWithSpaces(t *testing.T) {
 	for _, verb := range []string{"tool run", "tool run x", "x y"} {
 		for _, runner := range []string{"uv", "npm", "pipx"} {
-			files := append(configured("x", "npx -y server-x"), File{AnyUser: true, Servers: []Server{{Name: "y", Args: []string{runner, verb}}}})
-			if name, ok := NewMatcher(files, nil).Match(Running{Args: []string{runner, verb}}); !ok || name != "y" {
+			servers := append(server("npx -y server-x"), Server{Name: "y", Args: []string{runner, verb}, UID: AnyUser})
+			if name, ok := NewMatcher(servers, nil).Match(Running{Args: []string{runner, verb}}); !ok || name != "y" {
 				t.Errorf("%s %q: %q, %v; want the one that is configured so", runner, verb, name, ok)
 			}
-			if _, ok := NewMatcher(configured("x", "npx -y server-x"), nil).Match(Running{Args: []string{runner, verb}}); ok {
+			if _, ok := NewMatcher(server("npx -y server-x"), nil).Match(Running{Args: []string{runner, verb}}); ok {
 				t.Errorf("%s %q was taken for another server", runner, verb)
 			}
 		}
@@ -67,7 +66,7 @@ func TestMatchWordWithSpaces(t *testing.T) {
 
 // npm shows itself as one word.
 func TestMatchTitle(t *testing.T) {
-	m := NewMatcher(configured("x", "npx -y @scope/server-x"), nil)
+	m := NewMatcher(server("npx -y @scope/server-x"), nil)
 	for _, title := range []string{"npm exec @scope/server-x", "npm exec @scope/server-x@1.2.3 /data"} {
 		if _, ok := m.Match(Running{Args: []string{title}}); !ok {
 			t.Errorf("%q: not recognised", title)
@@ -104,7 +103,7 @@ func TestMatchNoServer(t *testing.T) {
 		{"npm run mcp", "cargo run"},
 		{"yarn --cwd /srv/a start", "npm start"},
 	} {
-		if _, ok := NewMatcher(configured("x", c.configured), nil).Match(Running{Args: strings.Fields(c.running)}); ok {
+		if _, ok := NewMatcher(server(c.configured), nil).Match(Running{Args: strings.Fields(c.running)}); ok {
 			t.Errorf("configured %q: %q was taken for it", c.configured, c.running)
 		}
 	}
@@ -112,17 +111,15 @@ func TestMatchNoServer(t *testing.T) {
 
 // A user's configuration says nothing about other users' processes; a file named on the command line does.
 func TestMatchOwner(t *testing.T) {
-	files := configured("x", "/opt/own --stdio")
-	files[0].UID = 1000
+	servers := server("/opt/own --stdio")
 	args := []string{"/opt/own", "--stdio"}
 	for _, c := range []struct {
-		anyUser bool
-		uid     int
+		of, uid int
 		want    bool
-	}{{false, 1000, true}, {false, 0, false}, {false, 1001, false}, {true, 0, true}, {true, 1001, true}} {
-		files[0].AnyUser = c.anyUser
-		if _, ok := NewMatcher(files, nil).Match(Running{UID: c.uid, Args: args}); ok != c.want {
-			t.Errorf("any user %v, uid %d: %v", c.anyUser, c.uid, ok)
+	}{{1000, 1000, true}, {1000, 0, false}, {1000, 1001, false}, {AnyUser, 0, true}, {AnyUser, 1001, true}} {
+		servers[0].UID = c.of
+		if _, ok := NewMatcher(servers, nil).Match(Running{UID: c.uid, Args: args}); ok != c.want {
+			t.Errorf("of %d, uid %d: %v", c.of, c.uid, ok)
 		}
 	}
 }
@@ -156,7 +153,7 @@ func TestMatchOddLines(t *testing.T) {
 			servers = append(servers, Server{Name: "odd", Args: append([]string{runner}, o...)})
 		}
 	}
-	m := NewMatcher([]File{{Servers: servers}}, nil)
+	m := NewMatcher(servers, nil)
 	for _, o := range odd {
 		m.Match(Running{Args: o})
 	}
@@ -171,7 +168,7 @@ func FuzzMatch(f *testing.F) {
 	f.Add("npx", "-y @a/b@1", "node /x/node_modules/.bin/b")
 	f.Add("sh", "-c x", "sh")
 	f.Fuzz(func(_ *testing.T, command, args, running string) {
-		m := NewMatcher([]File{{Servers: []Server{{Name: "x", Args: append([]string{command}, strings.Split(args, " ")...)}}}}, nil)
+		m := NewMatcher([]Server{{Name: "x", Args: append([]string{command}, strings.Split(args, " ")...)}}, nil)
 		m.Match(Running{Args: strings.Split(running, " ")})
 		m.Match(Running{Args: []string{running}})
 	})

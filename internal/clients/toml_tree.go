@@ -76,7 +76,10 @@ func (t *tomlReader) line(in *node, kv *unstable.Node) {
 	keys := names(kv)
 	m := member{name: keys[len(keys)-1], span: t.span(last)}
 	m.keyStart = t.span(first).start
-	m.value = t.value(kv.Value(), m.end)
+	m.value = t.value(kv.Value())
+	if m.value.kind == arrayKind { // the parser says where the whole line ends, but not where an array stands
+		m.value.span = span{m.end + bytes.IndexByte(t.text[m.end:], '['), t.span(kv.Raw).end}
+	}
 	in = in.below(keys[:len(keys)-1])
 	in.members = append(in.members, m)
 }
@@ -85,8 +88,8 @@ func (t *tomlReader) span(r unstable.Range) span {
 	return span{int(r.Offset) + t.bom, int(r.Offset+r.Length) + t.bom}
 }
 
-// value reads a value that begins behind a place. The parser does not say where a list stands, but where its words do.
-func (t *tomlReader) value(v *unstable.Node, behind int) node {
+// value reads a value. Where an array stands is for line to say.
+func (t *tomlReader) value(v *unstable.Node) node {
 	n := node{kind: numberKind, span: t.span(v.Raw)}
 	switch v.Kind {
 	case unstable.String:
@@ -98,32 +101,9 @@ func (t *tomlReader) value(v *unstable.Node, behind int) node {
 		}
 	case unstable.Array:
 		n.kind = arrayKind
-		n.start = behind + bytes.IndexByte(t.text[behind:], '[')
-		end := n.start + 1
 		for it := v.Children(); it.Next(); {
-			if it.Node().Kind != unstable.Comment {
-				n.items = append(n.items, t.value(it.Node(), end))
-				end = max(end, n.items[len(n.items)-1].end)
-			}
+			n.items = append(n.items, t.value(it.Node()))
 		}
-		n.end = closing(t.text, end)
 	}
 	return n
-}
-
-// closing is the place behind the bracket that closes a list of words, after its last one; 0 where there is none.
-func closing(text []byte, at int) int {
-	for ; at < len(text); at++ {
-		switch text[at] {
-		case ']':
-			return at + 1
-		case '#':
-			n := bytes.IndexByte(text[at:], '\n')
-			if n < 0 {
-				return 0
-			}
-			at += n
-		}
-	}
-	return 0
 }

@@ -5,12 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path"
-	"reflect"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -29,8 +26,6 @@ type Options struct {
 	Absolute string
 	// Flags are those of run. Nil leaves the flags of servers that are wrapped already.
 	Flags []string
-	// Force wraps also where an organisation's lists do not allow the new command.
-	Force bool
 	lists lists
 	// Unwrap takes the program away again.
 	Unwrap bool
@@ -63,6 +58,9 @@ type Plan struct {
 	Remote, Unread []string
 }
 
+// errNotUTF8 says that the text can be neither JSON nor TOML, which are UTF-8 (RFC 8259, section 8.1).
+var errNotUTF8 = errors.New("it is not UTF-8 text; save it as UTF-8 and try again")
+
 // rewrite wraps or unwraps the servers that want chooses; it is asked once for each of Changes. Every byte that has nothing
 // to do with how these servers are started stays as it is.
 func rewrite(text []byte, format Format, o Options, want func(name string) bool) (Plan, error) {
@@ -85,7 +83,7 @@ func rewrite(text []byte, format Format, o Options, want func(name string) bool)
 		c := Change{Name: e.name, Keys: e.keys, Err: e.err, Wrapped: e.commandAt() > 0}
 		if c.Wanted = want(c.Name); c.Wanted && c.Err == nil {
 			var mine []edit
-			mine, c.Err = e.plan(text, environment(lookup(before, e.keys)), o)
+			mine, c.Err = e.plan(text, o)
 			c.Edited = len(mine) > 0
 			edits = append(edits, mine...)
 		}
@@ -121,6 +119,15 @@ var errIndirect = errors.New("it names " + Program + " in a way of its own: chan
 // errNoCommand says that an entry starts this program, but no server.
 var errNoCommand = errors.New("it does not start as " + Program + " run and a command, so no server runs: add -- and the server's command")
 
+// errForClient says that the client itself makes words or a path of a command.
+var errForClient = errors.New("only some clients take a line or ~ as command: write the program's path, and its words in args")
+
+// forClient reports whether a command is a whole line, or begins in a home directory: as an argument of ours it would be neither.
+func forClient(command string) bool {
+	first, _, line := strings.Cut(command, " ")
+	return strings.HasPrefix(command, "~") || line && !strings.ContainsAny(first, `/\`)
+}
+
 // errComments says that comments stand among the words that would go.
 var errComments = errors.New("there are comments among the words of " + Program + ": change it by hand")
 
@@ -155,8 +162,8 @@ func (e *entry) words() []string {
 	return words
 }
 
-// plan gives the edits that an entry needs, or says why it is left alone. env is what the entry adds to the environment.
-func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, err error) {
+// plan gives the edits that an entry needs, or says why it is left alone.
+func (e *entry) plan(text []byte, o Options) (edits []edit, err error) {
 	at := e.commandAt()
 	switch {
 	case at == 0 && path.Base(e.command.text) == Program:
@@ -169,10 +176,12 @@ func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, 
 		return nil, nil
 	case at == 0 && strings.HasPrefix(e.command.text, "-"):
 		return nil, errForm // run would take it for a flag
-	case at == 0 && !e.joined && e.list != nil && len(e.args) == 0 && !onlySpace(text, e.list.start+1, e.list.end-1):
+	case at == 0 && forClient(e.command.text):
+		return nil, errForClient
+	case at == 0 && !e.joined && e.array != nil && len(e.args) == 0 && !onlySpace(text, e.array.start+1, e.array.end-1):
 		return nil, errForm // unwrap could not tell the comments in the list from others
 	}
-	if env["PATH"] != nil && at == 0 {
+	if slices.Contains(e.env, "PATH") && at == 0 {
 		o.Path = cmp.Or(o.Path, o.Absolute)
 	}
 	var name []string
@@ -181,12 +190,12 @@ func (e *entry) plan(text []byte, env map[string]any, o Options) (edits []edit, 
 	}
 	// A server that has no name gets its key for one, so that ps and stop speak of it as the user does.
 	if (at == 0 || o.Flags != nil) && argv.NameWords(o.Flags) == nil {
-		if name == nil && e.name != "" && env[argv.EnvName] == nil {
+		if name == nil && e.name != "" && !slices.Contains(e.env, argv.EnvName) {
 			name = []string{"--name", e.name}
 		}
 		o.Flags = append(name[:len(name):len(name)], o.Flags...)
 	}
-	if err := o.lists.judge(e.name, at > 0, e.started(at), e.line(at, o), o.Force); err != nil {
+	if err := o.lists.judge(e.name, at > 0, e.started(at), e.line(at, o)); err != nil {
 		return nil, err
 	}
 	if at == 0 {
@@ -213,7 +222,7 @@ func (e *entry) line(at int, o Options) []string {
 		}
 	}
 	out := append([]string{program, "run"}, flags...)
-	if at > 0 && e.flagsEnd(at) < at || at == 0 && (e.joined || e.list != nil) {
+	if at > 0 && e.flagsEnd(at) < at || at == 0 && (e.joined || e.array != nil) {
 		out = append(out, "--")
 	}
 	return append(out, e.started(at)...)
@@ -237,12 +246,12 @@ func (e *entry) wrap(text []byte, o Options) []edit {
 		return []edit{{span{e.command.start, e.command.start}, quoteAll(append([]string{program}, append(words, "--")...))}}
 	}
 	edits := []edit{{e.command.span, quote(program)}}
-	if e.list == nil {
+	if e.array == nil {
 		list := quoteAll(words) + command
 		return append(edits, edit{span{e.commandStart, e.commandStart}, e.head + "[" + list + "]" + e.tail})
 	}
 	list := quoteAll(append(words, "--")) + command
-	at := e.list.start + 1
+	at := e.array.start + 1
 	if len(e.args) > 0 {
 		at = e.args[0].start
 		list += "," + gapBefore(text, at)
@@ -261,11 +270,11 @@ func (e *entry) unwrap(text []byte, at int) ([]edit, error) {
 	}
 	edits := []edit{{e.command.span, string(text[command.start:command.end])}}
 	gone := span{e.args[0].start, command.end}
-	switch rest := text[command.end:e.list.end]; {
+	switch rest := text[command.end:e.array.end]; {
 	case at+1 < len(e.args):
 		gone.end = e.args[at+1].start
-	case e.args[at-1].text != "--" && e.argsStart < e.commandStart && onlySpace(text, e.list.start+1, gone.start) &&
-		onlySpace(text, gone.end, e.list.end-1) && onlySpace(text, e.list.end, e.commandStart):
+	case e.args[at-1].text != "--" && e.argsStart < e.commandStart && onlySpace(text, e.array.start+1, gone.start) &&
+		onlySpace(text, gone.end, e.array.end-1) && onlySpace(text, e.array.end, e.commandStart):
 		gone = span{e.argsStart, e.commandStart} // wrap has added the list
 	default: // An empty list has no comma.
 		if trimmed := bytes.TrimLeft(rest, " \t\r\n"); trimmed[0] == ',' {
@@ -335,99 +344,4 @@ func quoteAll(words []string) string {
 		b.WriteString(quote(w) + ", ")
 	}
 	return b.String()
-}
-
-// errNotUTF8 says that the text can be neither JSON nor TOML, which are UTF-8 (RFC 8259, section 8.1).
-var errNotUTF8 = errors.New("it is not UTF-8 text; save it as UTF-8 and try again")
-
-// errNotMeant says that the new text does not say what it should. This cannot happen unless there is a mistake in this
-// package.
-var errNotMeant = errors.New("the new text would not say what it should; please report this")
-
-// verify reads the new text as a client would, and takes the command lines from there. Each server must start what it started before,
-// and the changed ones in the way that was asked for.
-func verify(before map[string]any, out []byte, format Format, changes []Change, o Options) error {
-	after, err := parse(out, format)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errNotMeant, err)
-	}
-	for i := range changes {
-		c := &changes[i]
-		a, b := lookup(before, c.Keys), lookup(after, c.Keys)
-		if a == nil && b == nil {
-			continue // an entry in a form that is left alone
-		}
-		lineA, wrappedA := lineOf(a, &c.Old)
-		lineB, wrappedB := lineOf(b, &c.New)
-		if !reflect.DeepEqual(lineA, lineB) || !c.Edited && wrappedA != wrappedB || c.Edited && wrappedB == o.Unwrap {
-			return fmt.Errorf("%w: server %s", errNotMeant, c.Name)
-		}
-		for _, table := range []map[string]any{a, b} {
-			delete(table, "command")
-			delete(table, "args")
-		}
-	}
-	// NaN is no number, but equal to NaN here.
-	if fmt.Sprintf("%#v", before) != fmt.Sprintf("%#v", after) {
-		return fmt.Errorf("%w: something else differs", errNotMeant)
-	}
-	return nil
-}
-
-// lookup follows keys to an entry.
-func lookup(doc map[string]any, keys []string) map[string]any {
-	at := any(doc)
-	for _, k := range keys {
-		switch v := at.(type) {
-		case map[string]any:
-			at = v[k]
-		case []any:
-			n, err := strconv.Atoi(k)
-			if err != nil || n < 0 || n >= len(v) {
-				return nil
-			}
-			at = v[n]
-		default:
-			return nil
-		}
-	}
-	table, _ := at.(map[string]any)
-	return table
-}
-
-// environment is what an entry adds to the environment; opencode has another name for it.
-func environment(entry map[string]any) map[string]any {
-	for _, name := range []string{"env", "environment"} {
-		if env, ok := entry[name].(map[string]any); ok {
-			return env
-		}
-	}
-	return nil
-}
-
-// lineOf is the command line that an entry starts in the end, with what is no text in it, and whether that is by way of this program.
-// all gets the words that the entry has.
-func lineOf(entry map[string]any, all *[]string) (line []any, wrapped bool) {
-	if joined, ok := entry["command"].([]any); ok {
-		line = joined
-	} else {
-		line = []any{entry["command"]}
-	}
-	switch args := entry["args"].(type) {
-	case nil:
-	case []any:
-		line = append(slices.Clip(line), args...)
-	default:
-		line = append(slices.Clip(line), args)
-	}
-	words := make([]string, len(line))
-	for i := range line {
-		words[i], _ = line[i].(string)
-	}
-	*all = words
-	if len(words) < 3 || path.Base(words[0]) != Program || words[1] != "run" {
-		return line, false
-	}
-	n := 2 + argv.CommandAt(words[2:])
-	return line[min(n, len(line)):], n < len(line)
 }

@@ -9,8 +9,8 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// ShortID is how much of an id a terminal has. It does for a command.
-const ShortID = 8
+// IDWidth is how much of an id a terminal has. It does for a command.
+const IDWidth = 8
 
 const pastColumns = "SESSION\tNAME\tGATEWAY\tSTARTED\tLASTED\tWHY\tEXIT\tENDED\tLEFT\tPEAK\tCOMMAND"
 
@@ -45,7 +45,7 @@ func ListPast(w io.Writer, all []*session.Past, text string, width int) error {
 		left = left || len(p.Left) > 0
 		row := pastRow(p)
 		if width > 0 {
-			row = row[:ShortID] + row[len(p.ID):]
+			row = row[:IDWidth] + row[len(p.ID):]
 		}
 		rows = append(rows, row)
 		for i := range p.Processes {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,9 +22,7 @@ import (
 var (
 	// errNotFound says that the engine has no such object.
 	errNotFound = errors.New("no such object")
-	// errForbidden is what a filter in front of docker says of requests that it does not let pass.
-	errForbidden = errors.New("forbidden")
-	// errRefused is what some filters say of requests that they do not know, such as podman's own.
+	// errRefused is what a filter in front of an engine says of requests that it does not let pass, or does not know.
 	errRefused = errors.New("refused")
 	// errDependents is podman's refusal to remove a container whose namespaces other containers are in. It names them.
 	errDependents = errors.New("other containers depend on it")
@@ -34,7 +33,7 @@ var (
 )
 
 // Client sends requests to an engine, each on a connection of its own. The context bounds every call. Errors wrap
-// errNotFound, errForbidden, ErrUnreachable, errBadResponse or the context's.
+// errNotFound, errRefused, ErrUnreachable, errBadResponse or the context's.
 //
 // The paths are those of docker's API, without a version, so that the engine uses its own. Podman understands them too.
 // See docs.docker.com/reference/api/engine and docs.podman.io/en/latest/_static/api.html.
@@ -89,7 +88,7 @@ func (c Client) ContainersIn(ctx context.Context, id, name string) ([]string, er
 
 // isUnknown reports whether an engine other than podman, or a filter in front of it, may answer podman's own requests so.
 func isUnknown(err error) bool {
-	return errors.Is(err, errNotFound) || errors.Is(err, errForbidden) || errors.Is(err, errRefused)
+	return errors.Is(err, errNotFound) || errors.Is(err, errRefused)
 }
 
 // libpod is the root of podman's own API, which exists under a version only.
@@ -108,24 +107,9 @@ func list[T interface{ object(kind Kind) Object }](ctx context.Context, c Client
 	return objects, nil
 }
 
-// Interactive reports whether a container has a standard input, as with `docker run -i`.
-func (c Client) Interactive(ctx context.Context, id string) (bool, error) {
-	var x struct{ Config struct{ OpenStdin bool } }
-	path, err := pathOf("/containers/", id, "/json")
-	if err == nil {
-		err = c.decode(ctx, path, &x)
-	}
-	return x.Config.OpenStdin, err
-}
-
 // Stop sends a container its stop signal, and returns when it has ended. The engine kills it after a second.
 func (c Client) Stop(ctx context.Context, id string) error {
 	return c.do(ctx, "POST", "/containers/", id, "/stop?t=1")
-}
-
-// Unpause resumes a paused container.
-func (c Client) Unpause(ctx context.Context, id string) error {
-	return c.do(ctx, "POST", "/containers/", id, "/unpause")
 }
 
 // Kill sends SIGKILL to all processes of a container.
@@ -198,31 +182,27 @@ func (c Client) RemoveNetwork(ctx context.Context, id string) error {
 }
 
 // Sees reports whether the engine has a path in its file system. Docker checks the mounts of a create before its image.
-// So Sees asks for a container of an image that cannot exist. An error says that the answer is unknown. Podman does not
-// give it.
+// So Sees asks for a container of an image that cannot exist. An error says that the answer is unknown: podman takes any
+// path.
 func (c Client) Sees(ctx context.Context, path string) (bool, error) {
-	sees, err := c.mayMount(ctx, path)
-	if sees {
-		var absent bool
-		if absent, err = c.mayMount(ctx, path+".none"); absent {
-			err = errNotTold
-		}
+	none, err := c.mayMount(ctx, path+".none")
+	if err == nil && none {
+		err = errNotTold
 	}
-	return sees, err
+	if err != nil {
+		return false, err
+	}
+	return c.mayMount(ctx, path)
 }
 
 var errNotTold = errors.New("the engine does not tell what it can mount")
 
 // mayMount reports whether the engine does not object to a mount.
 func (c Client) mayMount(ctx context.Context, path string) (bool, error) {
-	type mount struct{ Type, Source, Target string }
-	var create struct {
-		Image      string
-		HostConfig struct{ Mounts []mount }
-	}
-	create.Image = "sha256:" + strings.Repeat("0", 64)
-	create.HostConfig.Mounts = []mount{{"bind", path, "/socket"}}
-	body, err := json.Marshal(create)
+	body, err := json.Marshal(map[string]any{
+		"Image":      "sha256:" + strings.Repeat("0", 64),
+		"HostConfig": map[string]any{"Mounts": []map[string]string{{"Type": "bind", "Source": path, "Target": "/socket"}}},
+	})
 	if err != nil {
 		return false, err
 	}
@@ -231,10 +211,8 @@ func (c Client) mayMount(ctx context.Context, path string) (bool, error) {
 		return true, nil
 	case err != nil && strings.Contains(err.Error(), "source path does not exist"):
 		return false, nil
-	case err == nil:
-		err = errNotTold
 	}
-	return false, err
+	return false, cmp.Or(err, errNotTold)
 }
 
 // idBytes are the bytes of ids, names and digests.
@@ -266,20 +244,10 @@ func (c Client) decode(ctx context.Context, path string, into any) error {
 	if err != nil {
 		return err
 	}
-	if n := parts(body); n > proc.MaxParts {
-		return fmt.Errorf("GET %s: %w: it has %d parts", path, errBadResponse, n)
-	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("GET %s: %w: %w", path, errBadResponse, err)
 	}
 	return nil
-}
-
-// parts counts the objects that a list is decoded to. It decodes them to nothing, which takes no memory.
-func parts(body []byte) int {
-	var list []struct{}
-	_ = json.Unmarshal(body, &list) // the body may be no list
-	return len(list)
 }
 
 // request sends a request, perhaps with a JSON body, on a connection of its own, and returns the response's body.
@@ -335,9 +303,7 @@ func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
 	}
 	said := fmt.Sprintf("the engine says %d: %s", r.Status, errorText(body))
 	switch r.Status {
-	case 403:
-		return nil, fmt.Errorf("%w: %s", errForbidden, said)
-	case 400, 405, 501:
+	case 400, 403, 405, 501:
 		return nil, fmt.Errorf("%w: %s", errRefused, said)
 	case 404:
 		return nil, fmt.Errorf("%w: %s", errNotFound, said)

@@ -6,8 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
-	"strconv"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -59,25 +58,13 @@ func (e Endpoint) dial(ctx context.Context, family int, to unix.Sockaddr) (net.C
 // tcpAddress is that of an engine that is reached by plain TCP and named by an IPv4 address or as localhost; nil for any
 // other. A resolver of our own would be a thirteenth of the program.
 func (e Endpoint) tcpAddress() *unix.SockaddrInet4 {
-	u, err := url.Parse(e.URL)
-	if err != nil || u.Scheme != "tcp" || u.User != nil || u.Path != "" || u.RawQuery != "" {
+	address, plain := strings.CutPrefix(e.URL, "tcp://")
+	if port, local := strings.CutPrefix(address, "localhost:"); local {
+		address = "127.0.0.1:" + port
+	}
+	at, err := netip.ParseAddrPort(address)
+	if !plain || err != nil || !at.Addr().Is4() {
 		return nil
 	}
-	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	if err != nil {
-		return nil
-	}
-	to := &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}}
-	if u.Hostname() == "localhost" {
-		return to
-	}
-	numbers := strings.Split(u.Hostname(), ".")
-	for i, n := range numbers {
-		v, err := strconv.ParseUint(n, 10, 8)
-		if err != nil || len(numbers) != len(to.Addr) {
-			return nil
-		}
-		to.Addr[i] = byte(v)
-	}
-	return to
+	return &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}
 }

@@ -1,23 +1,17 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// dockerConfig returns the directory of the docker command's configuration, "" if there is no home directory.
+// dockerConfig returns the directory of the docker command's configuration.
 func dockerConfig(getenv func(string) string) string {
-	if dir := getenv("DOCKER_CONFIG"); dir != "" {
-		return dir
-	}
-	if home := getenv("HOME"); home != "" {
-		return filepath.Join(home, ".docker")
-	}
-	return ""
+	return cmp.Or(getenv("DOCKER_CONFIG"), filepath.Join("/", getenv("HOME"), ".docker"))
 }
 
 // currentContext returns the name of the context that the docker command would use. A configuration that cannot be read
@@ -26,11 +20,10 @@ func currentContext(getenv func(string) string) string {
 	if name := getenv("DOCKER_CONTEXT"); name != "" {
 		return name
 	}
-	dir := dockerConfig(getenv)
 	var config struct {
 		CurrentContext string `json:"currentContext"`
 	}
-	if dir == "" || readJSON(filepath.Join(dir, "config.json"), &config) != nil {
+	if readJSON(filepath.Join(dockerConfig(getenv), "config.json"), &config) != nil {
 		return ""
 	}
 	return config.CurrentContext
@@ -46,32 +39,22 @@ func readJSON(file string, into any) error {
 
 var errNoContext = errors.New("no such context (docker context ls lists them)")
 
-// hostOf finds the address of a context by its name. The directory of a context is named by the SHA-256 of that name. The
-// code for that hash would be a tenth of the program, would be loaded at every start, and has no other use here. So all
-// contexts are read: there are few.
-func hostOf(config, context string) (string, error) {
-	dir := filepath.Join(config, "contexts", "meta")
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("list contexts: %w", err)
-	}
+// inContext returns the endpoint of a context. The directory of a context is named by the SHA-256 of its name. The code for that
+// hash would be a tenth of the program, would be loaded at every start, and has no other use here. So all contexts are read:
+// there are few.
+func inContext(name string, getenv func(string) string) (e Endpoint, ok bool, err error) {
+	dir := filepath.Join(dockerConfig(getenv), "contexts", "meta")
+	entries, _ := os.ReadDir(dir) // none where it cannot be read
+	err = fmt.Errorf("%w: %w", errEndpoint, errNoContext)
 	for _, entry := range entries {
 		var meta struct {
 			Name      string
 			Endpoints map[string]struct{ Host string }
 		}
-		if readJSON(filepath.Join(dir, entry.Name(), "meta.json"), &meta) == nil && meta.Name == context {
-			return meta.Endpoints["docker"].Host, nil
+		if readJSON(filepath.Join(dir, entry.Name(), "meta.json"), &meta) == nil && meta.Name == name {
+			e, err = EndpointAt(meta.Endpoints["docker"].Host)
+			break
 		}
-	}
-	return "", fmt.Errorf("%w: %w", errEndpoint, errNoContext)
-}
-
-// inContext returns the endpoint of a context.
-func inContext(name string, getenv func(string) string) (e Endpoint, ok bool, err error) {
-	host, err := hostOf(dockerConfig(getenv), name)
-	if err == nil {
-		e, err = EndpointAt(host)
 	}
 	if err == nil && e.Socket == "" {
 		err = ErrElsewhere // its TLS files are the docker command's

@@ -77,13 +77,8 @@ func Resolve(flag string, getenv func(string) string) (e Endpoint, ok bool, err 
 	return Endpoint{}, false, nil
 }
 
-// IsSocket reports whether a path is that of the engine's socket. For a local engine it compares the files. For an
-// engine elsewhere, docker's default path counts.
+// IsSocket reports whether a path leads to the engine's socket.
 func (e Endpoint) IsSocket(path string) bool {
-	if e.Socket == "" {
-		clean := filepath.Clean(path)
-		return clean == dockerSocket || clean == "/run/docker.sock"
-	}
 	there, err := os.Stat(path)
 	if err != nil || !filepath.IsAbs(path) {
 		return false // a volume, perhaps
@@ -110,43 +105,26 @@ func (e Endpoint) Lend(socket string) error {
 }
 
 // EndpointAt returns the endpoint for an address: unix://PATH or tcp://HOST:PORT; without a scheme it is tcp, as for the
-// docker command. The error wraps errEndpoint or ErrElsewhere.
+// docker command. A path is taken from this process's working directory. The error wraps errEndpoint or ErrElsewhere.
 func EndpointAt(url string) (Endpoint, error) {
-	e := Endpoint{URL: url, Named: true}
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
 		scheme, rest = "tcp", url
-		e.URL = "tcp://" + url
 	}
+	e := Endpoint{URL: scheme + "://" + rest, Named: true}
 	switch {
-	case scheme == "unix" && rest == "":
-		rest = dockerSocket
-		fallthrough
-	case scheme == "unix":
-		path, err := absolute(rest)
+	case scheme == "unix" && rest != "":
+		path, err := filepath.Abs(rest)
 		if err != nil {
-			return Endpoint{}, err
+			return Endpoint{}, fmt.Errorf("path of the engine's socket: %w", err)
 		}
 		e.URL, e.Socket = "unix://"+path, path
-		return e, nil
 	case rest == "", scheme != "tcp" && scheme != "ssh", strings.HasPrefix(rest, "/"):
 		return Endpoint{}, fmt.Errorf("%q: %w: want unix://PATH or tcp://HOST:PORT", url, errEndpoint)
-	case scheme != "tcp" || e.tcpAddress() == nil:
+	case e.tcpAddress() == nil:
 		return Endpoint{}, fmt.Errorf("%q: %w", url, ErrElsewhere)
 	}
 	return e, nil
-}
-
-// absolute makes a socket's path independent of the working directory. Linux's abstract names begin with '@' and stay.
-func absolute(path string) (string, error) {
-	if strings.HasPrefix(path, "@") {
-		return path, nil
-	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", fmt.Errorf("path of the engine's socket: %w", err)
-	}
-	return abs, nil
 }
 
 func named(url, from string, getenv func(string) string) (Endpoint, bool, error) {
@@ -179,4 +157,32 @@ func atDefault(socket string) Endpoint {
 func usable(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && st.Mode().Type() == fs.ModeSocket && unix.Access(path, unix.W_OK) == nil
+}
+
+// Variables says how env is to be changed for a process that is to reach the engine through a socket of ours: which variables
+// go, by how they begin, and which come. DOCKER_HOST names the socket.
+// Variables that would lead the docker command elsewhere, or make it speak TLS, are removed. A CONTAINER_HOST that names
+// the same engine is changed too. One that names another engine stays, with the variables that belong to it. Relative
+// addresses are taken from this process's working directory.
+func (e Endpoint) Variables(env []string, socket string) (drop, add []string) {
+	drop = []string{"DOCKER_HOST=", "DOCKER_CONTEXT=", "DOCKER_TLS=", "DOCKER_TLS_VERIFY=", "DOCKER_CERT_PATH="}
+	add = []string{"DOCKER_HOST=unix://" + socket}
+	if e.hasPodman(env) {
+		drop = append(drop, "CONTAINER_HOST=", "CONTAINER_CONNECTION=", "CONTAINER_SSHKEY=")
+		add = append(add, "CONTAINER_HOST=unix://"+socket)
+	}
+	return drop, add
+}
+
+// hasPodman reports whether CONTAINER_HOST in env names this engine.
+func (e Endpoint) hasPodman(env []string) bool {
+	for _, assignment := range env {
+		host, ok := strings.CutPrefix(assignment, "CONTAINER_HOST=")
+		if !ok || host == "" {
+			continue
+		}
+		other, err := EndpointAt(host)
+		return err == nil && other.URL == e.URL
+	}
+	return false
 }

@@ -56,8 +56,6 @@ func TestResolveWhatIsNamed(t *testing.T) {
 		"flag with a path":        {"/a b.sock", nil, Endpoint{URL: "unix:///a b.sock", Socket: "/a b.sock", From: "--engine"}},
 		"host before context":     {"", []string{host, "DOCKER_CONTEXT=foo", bar}, Endpoint{URL: "unix:///h.sock", Socket: "/h.sock", From: "DOCKER_HOST"}},
 		"host without a scheme":   {"", []string{"DOCKER_HOST=localhost:2375"}, Endpoint{URL: "tcp://localhost:2375", From: "DOCKER_HOST"}},
-		"host without a path":     {"", []string{"DOCKER_HOST=unix://"}, Endpoint{URL: "unix:///var/run/docker.sock", Socket: "/var/run/docker.sock", From: "DOCKER_HOST"}},
-		"host in abstract space":  {"", []string{"DOCKER_HOST=unix://@d"}, Endpoint{URL: "unix://@d", Socket: "@d", From: "DOCKER_HOST"}},
 		"context before config":   {"", []string{"DOCKER_CONTEXT=foo", bar}, Endpoint{URL: "unix:///foo.sock", Socket: "/foo.sock", From: "context foo"}},
 		"current context, a unix": {"", []string{foo}, Endpoint{URL: "unix:///foo.sock", Socket: "/foo.sock", From: "context foo"}},
 		"empty host":              {"", []string{"DOCKER_HOST=", "CONTAINER_HOST=unix:///c.sock", foo}, Endpoint{URL: "unix:///foo.sock", Socket: "/foo.sock", From: "context foo"}},
@@ -86,7 +84,7 @@ func TestResolveMakesPathsAbsolute(t *testing.T) {
 func TestResolveErrors(t *testing.T) {
 	dir := config(t, "")
 	for _, env := range []string{
-		"DOCKER_HOST=http://x:1", "DOCKER_HOST=npipe:////./pipe/docker_engine", "DOCKER_HOST=fd://", "DOCKER_HOST=tcp://",
+		"DOCKER_HOST=http://x:1", "DOCKER_HOST=npipe:////./pipe/docker_engine", "DOCKER_HOST=fd://", "DOCKER_HOST=tcp://", "DOCKER_HOST=unix://",
 		"DOCKER_HOST=/var/run/docker.sock", "DOCKER_HOST=://", "DOCKER_CONTEXT=a", "DOCKER_CONTEXT=baz", "DOCKER_CONTEXT=no such", "DOCKER_CONTEXT=../../x",
 	} {
 		got, ok, err := Resolve("", variables(env, "DOCKER_CONFIG="+dir))
@@ -155,9 +153,6 @@ func TestResolvePassesOverBrokenConfiguration(t *testing.T) {
 	}
 	if name := currentContext(variables("HOME="+filepath.Dir(dir), "DOCKER_CONFIG="+dir)); name != "" {
 		t.Errorf("context %q", name)
-	}
-	if name := currentContext(variables()); name != "" {
-		t.Errorf("without a home: %q", name)
 	}
 }
 

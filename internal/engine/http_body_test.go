@@ -35,6 +35,9 @@ func TestBodyEndsWhereItEnds(t *testing.T) {
 	} {
 		for _, from := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in))} {
 			got, err := (Response{c.framing, 200}).ReadBody(bufio.NewReader(from), 30000)
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
 			if !errors.Is(err, c.err) || c.err == nil && string(got) != c.carries {
 				t.Errorf("%s: %q, %v", name, got, err)
 			}

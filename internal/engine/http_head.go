@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,13 +13,6 @@ import (
 // MaxHead is the longest head that is read, in bytes. Clients of an engine send a few hundred.
 const MaxHead = 64 << 10
 
-// Methods with a meaning to readers of this package, spelled as in net/http.
-const (
-	MethodGet  = "GET"
-	MethodHead = "HEAD"
-	MethodPost = "POST"
-)
-
 var (
 	// ErrHeadTooLong says that a head has more than MaxHead bytes.
 	ErrHeadTooLong = errors.New("head is too long")
@@ -30,11 +22,10 @@ var (
 
 // ReadHead reads up to the blank line that ends a head and returns the bytes unchanged, the blank line included. With an
 // error it returns what it has read so far. io.EOF means that nothing was there, io.ErrUnexpectedEOF that the head is
-// cut off. Blank lines in front are returned too: net/http allows them.
+// cut off.
 func ReadHead(br *bufio.Reader) ([]byte, error) {
 	var head []byte
-	start, begun := 0, false // where the current line starts; whether a line has come that is not blank
-	for {
+	for start := 0; ; { // of the current line
 		part, err := br.ReadSlice('\n')
 		head = append(head, part...)
 		switch {
@@ -44,12 +35,10 @@ func ReadHead(br *bufio.Reader) ([]byte, error) {
 			return head, io.ErrUnexpectedEOF
 		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
 			return head, err
+		case err == nil && isBlank(string(head[start:])):
+			return head, nil
 		case err == nil:
-			line := head[start:]
-			if begun && isBlank(string(line)) {
-				return head, nil
-			}
-			start, begun = len(head), begun || len(bytes.Trim(line, "\r\n")) > 0
+			start = len(head)
 		}
 	}
 }
@@ -66,9 +55,8 @@ type framing struct {
 type Request struct {
 	framing
 	Method, Target string
-	Old            bool   // HTTP/1.0
-	Encoding       string // Content-Encoding; "" for none
-	Continue       bool   // the client waits for 100 Continue before it sends the body
+	Continue       bool // the client waits for 100 Continue before it sends the body
+	Upgrade        bool // the connection may become a stream; never with HTTP/1.0
 }
 
 // Response is what is to be known of a response's head.
@@ -76,9 +64,6 @@ type Response struct {
 	framing
 	Status int
 }
-
-// Success reports whether the server did what it was asked to do.
-func (r Response) Success() bool { return r.Status >= 200 && r.Status < 300 }
 
 // ParseRequest parses the head of a request. Every error wraps ErrMalformedHead.
 func ParseRequest(head []byte) (Request, error) {
@@ -89,13 +74,13 @@ func ParseRequest(head []byte) (Request, error) {
 	if !ok || !ok2 || !isToken(method) || target == "" || !isText(target) || proto != "HTTP/1.1" && proto != "HTTP/1.0" {
 		return r, fmt.Errorf("%w: request line %.80q", ErrMalformedHead, line)
 	}
-	r.Method, r.Target, r.Old = method, target, proto == "HTTP/1.0"
+	r.Method, r.Target = method, target
 	err := eachField(fields, func(name, value string) error {
 		switch {
-		case strings.EqualFold(name, "Content-Encoding") && !strings.EqualFold(value, "identity"):
-			r.Encoding = value
 		case strings.EqualFold(name, "Expect"):
 			r.Continue = strings.EqualFold(value, "100-continue")
+		case strings.EqualFold(name, "Upgrade"):
+			r.Upgrade = proto == "HTTP/1.1"
 		}
 		return r.setLength(name, value)
 	})
@@ -154,7 +139,7 @@ func Edit(head []byte, drop []string, add ...string) []byte {
 
 // firstLine splits a head into its first line and the rest. The head is copied once, here.
 func firstLine(head []byte) (line, fields string) {
-	line, fields, _ = strings.Cut(string(bytes.TrimLeft(head, "\r\n")), "\n")
+	line, fields, _ = strings.Cut(string(head), "\n")
 	return strings.TrimSuffix(line, "\r"), fields
 }
 

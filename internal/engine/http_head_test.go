@@ -18,9 +18,8 @@ func TestReadHead(t *testing.T) {
 	}{
 		"whole":                  {"GET / HTTP/1.1\r\nA: b\r\n\r\nbody", "GET / HTTP/1.1\r\nA: b\r\n\r\n", nil},
 		"bare line feeds":        {"GET / HTTP/1.1\nA: b\n\nbody", "GET / HTTP/1.1\nA: b\n\n", nil},
-		"blank lines before":     {"\r\n\r\nGET / HTTP/1.1\r\n\r\n", "\r\n\r\nGET / HTTP/1.1\r\n\r\n", nil},
-		"blank lines alone":      {strings.Repeat("\n", MaxHead+1), "", ErrHeadTooLong}, // must not take long
-		"a carriage return":      {"\r\r\n\nA\n\r\r\n\r\n", "\r\r\n\nA\n\r\r\n\r\n", nil},
+		"blank lines before":     {"\r\nGET / HTTP/1.1\r\n\r\n", "\r\n", nil},
+		"a carriage return":      {"A\n\r\r\n\r\n", "A\n\r\r\n\r\n", nil},
 		"nothing":                {"", "", io.EOF},
 		"cut off":                {"GET / HTTP/1.1\r\nA", "GET / HTTP/1.1\r\nA", io.ErrUnexpectedEOF},
 		"cut off before the end": {"GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\n", io.ErrUnexpectedEOF},
@@ -39,15 +38,16 @@ func TestReadHead(t *testing.T) {
 
 func TestParseRequest(t *testing.T) {
 	for head, want := range map[string]Request{
-		"GET /_ping HTTP/1.1\r\n\r\n": {framing{-1, false}, "GET", "/_ping", false, "", false},
+		"GET /_ping HTTP/1.1\r\n\r\n": {framing{-1, false}, "GET", "/_ping", false, false},
 		"POST /x HTTP/1.1\r\ncontent-length:  12 \r\nExpect: 100-Continue\r\n\r\n": {
-			framing{12, false}, "POST", "/x", false, "", true,
+			framing{12, false}, "POST", "/x", true, false,
 		},
-		"POST /x HTTP/1.1\nTransfer-Encoding: Chunked\nContent-Encoding: gzip\n\n": {
-			framing{-1, true}, "POST", "/x", false, "gzip", false,
+		"GET /x HTTP/1.1\r\nupgrade: tcp\r\n\r\n": {framing{-1, false}, "GET", "/x", false, true},
+		"POST /x HTTP/1.1\nTransfer-Encoding: Chunked\n\n": {
+			framing{-1, true}, "POST", "/x", false, false,
 		},
-		"\r\nPOST /x HTTP/1.0\r\nContent-Length: 3\r\nContent-Length: 3\r\nUpgrade: tcp\r\n\r\n": {
-			framing{3, false}, "POST", "/x", true, "", false,
+		"POST /x HTTP/1.0\r\nContent-Length: 3\r\nContent-Length: 3\r\nUpgrade: tcp\r\n\r\n": {
+			framing{3, false}, "POST", "/x", false, false,
 		},
 	} {
 		if r, err := ParseRequest([]byte(head)); err != nil || r != want {
@@ -84,6 +84,7 @@ func TestRequestsThatTwoMayReadDifferently(t *testing.T) {
 		"POST / HTTP/1.1\r\nnothing\r\n\r\n",
 		"POST / HTTP/1.1\r\n: x\r\n\r\n",
 		"POST / HTTP/1.1\r\n\r\r\n\r\n",
+		"\r\n",
 	} {
 		if r, err := ParseRequest([]byte(head)); !errors.Is(err, ErrMalformedHead) {
 			t.Errorf("%q: %+v, %v", head, r, err)
@@ -115,7 +116,7 @@ func TestParseResponse(t *testing.T) {
 func TestEdit(t *testing.T) {
 	const head = "POST /a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nupgrade : no\r\nUPGRADE: h2c\r\n\r\n"
 	const want = "POST /a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nupgrade : no\r\nConnection: close\r\n\r\n"
-	if got := Edit([]byte("\r\n"+head), []string{"Upgrade"}, "Connection: close"); string(got) != want {
+	if got := Edit([]byte(head), []string{"Upgrade"}, "Connection: close"); string(got) != want {
 		t.Errorf("%q", got)
 	}
 	if got := Edit([]byte("GET / HTTP/1.1\nA: b\n\n"), nil, "C: d"); string(got) != "GET / HTTP/1.1\r\nA: b\nC: d\r\n\r\n" {
@@ -149,7 +150,7 @@ func FuzzHead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		theirs, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(bytes.TrimLeft(in, "\r\n"))))
+		theirs, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(in)))
 		if err != nil {
 			return // we may be more lenient than the engine: it has the last word
 		}
@@ -178,7 +179,7 @@ func checkResponse(t *testing.T, in []byte) {
 	if err != nil {
 		return
 	}
-	theirs, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(bytes.TrimLeft(in, "\r\n"))), nil)
+	theirs, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(in)), nil)
 	if err != nil || strings.HasPrefix(theirs.Proto, "HTTP/1.0") {
 		return
 	}

@@ -72,7 +72,6 @@ type target struct {
 	Result
 	asked bool // it had its grace period
 	tries int
-	now   Object
 }
 
 // look lists what is left. What it does not meet any more is gone.
@@ -87,7 +86,7 @@ func (r *removal) look(ctx context.Context) ([]*target, error) {
 		infra[all[i].Infra] = true
 	}
 	for _, t := range r.order {
-		t.Err, t.now.ID = nil, ""
+		t.Err = nil
 	}
 	var left []*target
 	for i := range all {
@@ -107,11 +106,11 @@ func (r *removal) look(ctx context.Context) ([]*target, error) {
 func (r *removal) meet(x *Object, why string) *target {
 	t := r.met[x.ID]
 	if t == nil {
-		t = &target{Result: Result{Object: *x, Why: why}}
+		t = &target{Result: Result{Why: why}}
 		r.met[x.ID] = t
 		r.order = append(r.order, t)
 	}
-	t.now, t.Err = *x, errStillThere
+	t.Object, t.Err = *x, errStillThere
 	return t
 }
 
@@ -144,7 +143,7 @@ func (r *removal) round(ctx context.Context, left []*target) {
 func (r *removal) end(ctx context.Context, t *target) error {
 	switch t.Kind {
 	case Pod:
-		if err := r.shared(slices.DeleteFunc(slices.Clone(t.now.Members), func(id string) bool { return id == t.now.Infra })); err != nil {
+		if err := r.shared(slices.DeleteFunc(slices.Clone(t.Members), func(id string) bool { return id == t.Infra })); err != nil {
 			return err
 		}
 		return r.cl.RemovePod(ctx, t.ID)
@@ -159,10 +158,7 @@ func (r *removal) end(ctx context.Context, t *target) error {
 		return r.cl.RemoveNetwork(ctx, t.ID)
 	case Container:
 	}
-	if t.now.State == "paused" {
-		_ = r.cl.Unpause(ctx, t.ID) // some engines cannot stop it otherwise
-	}
-	if t.now.Running() {
+	if t.Running() {
 		if stopped := !t.asked && r.stop(ctx, t.ID); !stopped {
 			_ = r.cl.Kill(ctx, t.ID) // or podman's removal waits for ten seconds
 		}
@@ -194,7 +190,7 @@ func (r *removal) shared(ids []string) error {
 // hopeless reports whether nothing is left that goes by waiting.
 func (r *removal) hopeless(left []*target) bool {
 	return !slices.ContainsFunc(left, func(t *target) bool {
-		final := t.Kind == Network || errors.Is(t.Err, errShared) || errors.Is(t.Err, errForbidden) || errors.Is(t.Err, errDependents)
+		final := t.Kind == Network || errors.Is(t.Err, errShared) || errors.Is(t.Err, errRefused) || errors.Is(t.Err, errDependents)
 		return !final || t.tries < finalTries
 	})
 }

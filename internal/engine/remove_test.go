@@ -76,7 +76,7 @@ func TestRemoveAsksThenForces(t *testing.T) {
 	}
 	for id, want := range map[string]string{
 		"polite": "POST stop?t=1, DELETE ?force=1&v=1", "stubborn": "POST stop?t=1, POST kill?signal=SIGKILL, DELETE ?force=1&v=1",
-		"paused": "POST unpause, POST stop?t=1, DELETE ?force=1&v=1", "created": "DELETE ?force=1&v=1", "borrows": "DELETE ?force=1", "others": "",
+		"paused": "POST stop?t=1, DELETE ?force=1&v=1", "created": "DELETE ?force=1&v=1", "borrows": "DELETE ?force=1", "others": "",
 	} {
 		var did []string
 		for _, d := range e.Did {

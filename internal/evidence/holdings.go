@@ -26,12 +26,16 @@ func HoldingsOf(tree []proc.Stat) (Holdings, error) {
 	for i := 0; err == nil && i < len(tree); i++ {
 		err = s.descriptors(&tree[i])
 	}
-	for i := 0; err == nil && len(s.sockets) > 0 && i < len(tree); i++ {
-		var open map[string]string
-		open, err = openSockets(tree[i].PID, s.sockets, s.sockets)
-		for ino, how := range open {
-			s.found["socket "+ino] = "it " + how
-		}
+	if err != nil || len(s.sockets) == 0 {
+		return s.found, err
+	}
+	pids := make([]int, len(tree))
+	for i := range tree {
+		pids[i] = tree[i].PID
+	}
+	open, err := openSockets(pids, s.sockets, s.sockets)
+	for ino, how := range open {
+		s.found["socket "+ino] = "it " + how
 	}
 	return s.found, err
 }

@@ -2,7 +2,10 @@ package evidence
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -21,6 +24,27 @@ func TestNamespacesOfAnotherUser(t *testing.T) {
 		t.Errorf("answered: %q", line)
 	}
 }
+
+// A listener in a network namespace of its own is in no table of ours, and reached all the same.
+func TestReachedInAnotherNetwork(t *testing.T) {
+	testkit.Need(t, testkit.Namespaces)
+	for _, flags := range []uintptr{0, syscall.CLONE_NEWNET} {
+		k := testkit.Start(t, "listening", 0, &syscall.SysProcAttr{Cloneflags: flags})
+		k.Line()
+		if why := Reached([]int{k.PID}, []int{k.PID}); !strings.Contains(why, "(tcp)") {
+			t.Errorf("with flags %#x: %q", flags, why)
+		}
+	}
+}
+
+var _ = testkit.Role("listening", func() {
+	l, err := net.Listen("tcp4", "0.0.0.0:0")
+	testkit.Say(fmt.Sprint(err))
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	if err == nil {
+		l.Close()
+	}
+})
 
 var _ = testkit.Role("closed", func() {
 	_, err := sameNetwork(os.Getppid())

@@ -2,6 +2,8 @@ package evidence
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -9,38 +11,40 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// Reached says how a process can be reached, whatever became of its standard input. That is a socket on which it listens
-// or takes datagrams, a TCP connection to a process outside of its own tree, or a FIFO with a name. It is "" if there is
+// Reached says how one of some processes can be reached, whatever became of its standard input. That is a socket on which it listens
+// or takes datagrams, a TCP connection to a process outside of the tree that they are in, or a FIFO with a name. It is "" if there is
 // none. If the sockets cannot be read, the answer says so: the process may be reachable.
-func Reached(pid int, tree []int) string {
-	sockets, err := socketsOf(pid)
-	switch {
-	case errors.Is(err, proc.ErrGone):
-		return ""
-	case err != nil:
-		return "its descriptors cannot be looked at: " + err.Error()
-	}
-	if readsFIFO(pid) {
-		return "it reads a FIFO"
+func Reached(pids, tree []int) string {
+	sockets, family, owner := map[string]bool{}, map[string]bool{}, map[string]int{}
+	for _, pid := range pids {
+		own, err := socketsOf(pid)
+		switch {
+		case errors.Is(err, proc.ErrGone):
+			continue
+		case err != nil:
+			return fmt.Sprintf("pid %d: its descriptors cannot be looked at: %v", pid, err)
+		case readsFIFO(pid):
+			return fmt.Sprintf("pid %d can be reached: it reads a FIFO", pid)
+		}
+		for ino := range own {
+			sockets[ino], owner[ino] = true, pid
+		}
 	}
 	if len(sockets) == 0 {
 		return ""
 	}
-	family := map[string]bool{}
-	for _, member := range tree {
-		theirs, _ := socketsOf(member)
-		for ino := range theirs {
-			family[ino] = true
-		}
+	for _, pid := range tree {
+		own, _ := socketsOf(pid)
+		maps.Copy(family, own)
 	}
-	open, err := openSockets(pid, sockets, family)
+	open, err := openSockets(pids, sockets, family)
 	if err != nil {
 		return "its sockets cannot be looked at: " + err.Error()
 	}
-	for _, how := range open {
+	for ino, how := range open {
 		// The other end of a unix socket, or of one for datagrams, is no way in for anybody else.
 		if how != connected+"(unix)" && !strings.HasPrefix(how, connected+"(udp") {
-			return "it " + how
+			return fmt.Sprintf("pid %d can be reached: it %s", owner[ino], how)
 		}
 	}
 	return ""

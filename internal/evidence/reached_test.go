@@ -36,10 +36,10 @@ func TestReachedWithinTreeMapped(t *testing.T) {
 	defer far.Close()
 	l.Close()
 	self := os.Getpid()
-	if why := Reached(self, []int{self}); why != "" {
+	if why := Reached([]int{self}, []int{self}); why != "" {
 		t.Errorf("both ends within the tree: %s", why)
 	}
-	if why := Reached(self, nil); why == "" {
+	if why := Reached([]int{self}, nil); why == "" {
 		t.Error("a connection to another tree was not seen")
 	}
 }
@@ -66,7 +66,7 @@ func TestReachedForgedLine(t *testing.T) {
 	if err := errors.Join(unix.Bind(listener, &unix.SockaddrUnix{}), unix.Listen(listener, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if why := Reached(os.Getpid(), nil); why == "" {
+	if why := Reached([]int{os.Getpid()}, nil); why == "" {
 		t.Error("the listener was not seen")
 	}
 }
@@ -127,7 +127,7 @@ func TestReachedWithoutConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer unix.Close(c.open(t))
-			if why := Reached(os.Getpid(), []int{os.Getpid()}); (why != "") != c.want {
+			if why := Reached([]int{os.Getpid()}, []int{os.Getpid()}); (why != "") != c.want {
 				t.Errorf("reached: %q, want %t", why, c.want)
 			}
 		})

@@ -70,7 +70,7 @@ func (p *Process) readWords(r *proc.Reader, uid int, names []string) error {
 	}
 	if p.Args != nil || p.Env != nil {
 		var own bool
-		if own, ownErr = r.OwnWords(p.PID, p.UID); !own {
+		if own, ownErr = proc.OwnWords(p.PID, p.UID); !own {
 			p.Args, p.Env = nil, nil
 		}
 	}

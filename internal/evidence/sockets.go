@@ -31,16 +31,41 @@ const (
 	connected = "is connected by a socket "
 )
 
-// openSockets searches the network namespace of a process for sockets that are open to others, and says how each is, by
+// openSockets searches the network namespaces of processes for sockets that are open to others, and says how each is, by
 // its inode. A connection within the family is not.
-func openSockets(pid int, sockets, family map[string]bool) (open map[string]string, err error) {
+func openSockets(pids []int, sockets, family map[string]bool) (open map[string]string, err error) {
 	open = map[string]string{}
-	if err := inetSockets(proc.Path(pid, "net/"), sockets, family, open); err != nil {
-		return nil, err
+	for _, dir := range networks(pids) {
+		if err := errors.Join(inetSockets(dir, sockets, family, open), unixSocketsIn(dir, sockets, family, open)); err != nil {
+			return nil, err
+		}
 	}
+	return open, nil
+}
+
+// networks are the directories with the tables of the processes' network namespaces. Our own is there once, and cannot go with one of
+// them meanwhile.
+func networks(pids []int) (dirs []string) {
+	isOwn := func(pid int) bool {
+		same, err := sameNetwork(pid)
+		return err == nil && same
+	}
+	for _, pid := range pids {
+		if !isOwn(pid) {
+			dirs = append(dirs, proc.Path(pid, "net/"))
+		}
+	}
+	if len(dirs) < len(pids) {
+		dirs = append(dirs, "/proc/self/net/")
+	}
+	return dirs
+}
+
+// unixSocketsIn searches the table of unix sockets.
+func unixSocketsIn(dir string, sockets, family map[string]bool, open map[string]string) error {
 	var table map[uint64]unixSocket // read once, and only if there is something to look for
 	// A name in this table may have line ends, and so any process may write lines of its own. They only ever spare a process.
-	err = eachLine(proc.Path(pid, "net/unix"), func(field []string) {
+	return eachLine(dir+"unix", func(field []string) {
 		if len(field) < 7 || !sockets[field[6]] {
 			return
 		}
@@ -60,7 +85,6 @@ func openSockets(pid int, sockets, family map[string]bool) (open map[string]stri
 			}
 		}
 	})
-	return open, err
 }
 
 // inetSockets searches the tables of TCP and UDP. A connection with both ends in this network namespace has two lines there,

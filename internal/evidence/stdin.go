@@ -128,20 +128,13 @@ func sameNetwork(pid int) (bool, error) {
 	return err == nil && theirs == ours, err
 }
 
-// Holders finds the processes among pids that hold the other end of a standard input: the write end of the pipe, or the
-// peer socket. It is for reports: descriptor tables that cannot be read are skipped.
-func (s Stdin) Holders(pids []int) []int {
+// Holders are the processes that hold the other end of a standard input: the write end of the pipe, or the peer socket. It is for
+// reports: a process whose descriptor table could not be read is missing.
+func (s Stdin) Holders(of Ends) []int {
 	if s.Peer == 0 {
 		return nil
 	}
-	want := s.file()
-	var out []int
-	for _, pid := range pids {
-		if holds(pid, want, !s.Socket) {
-			out = append(out, pid)
-		}
-	}
-	return out
+	return of.writers[s.file()]
 }
 
 // file is what /proc/PID/fd shows for the other end.
@@ -151,23 +144,4 @@ func (s Stdin) file() string {
 		prefix = socketPrefix
 	}
 	return prefix + strconv.FormatUint(s.Peer, 10) + "]"
-}
-
-func holds(pid int, want string, writing bool) (found bool) {
-	_ = proc.EachDescriptor(pid, func(link, to string, err error) bool {
-		found = err == nil && to == want && (!writing || isOpen(link, forWriting))
-		return !found
-	})
-	return found
-}
-
-// How a file may be open. The mode of its link in the descriptor table shows it (proc_pid_fd(5)).
-const (
-	forReading = 0o400
-	forWriting = 0o200
-)
-
-func isOpen(link string, how uint32) bool {
-	var st unix.Stat_t
-	return unix.Lstat(link, &st) == nil && st.Mode&how != 0
 }

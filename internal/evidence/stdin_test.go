@@ -69,12 +69,12 @@ func TestStdinPipe(t *testing.T) {
 	r, w := pipes(t)
 	pid := reader(t, r)
 	s := wantFar(t, pid, FarHeld)
-	if got := s.Holders([]int{pid, os.Getpid(), 1}); !slices.Equal(got, []int{os.Getpid()}) {
+	if got := s.Holders(EndsOf([]int{pid, os.Getpid(), 1})); !slices.Equal(got, []int{os.Getpid()}) {
 		t.Errorf("held by %v, want %d", got, os.Getpid())
 	}
 	w.Close()
 	s = wantFar(t, pid, Severed)
-	if got := s.Holders([]int{pid, os.Getpid()}); len(got) > 0 {
+	if got := s.Holders(EndsOf([]int{pid, os.Getpid()})); len(got) > 0 {
 		t.Errorf("severed, and held by %v", got)
 	}
 	wantFar(t, pid, Severed) // the inspection itself changes nothing
@@ -95,7 +95,7 @@ func TestStdinPipeHeldBySibling(t *testing.T) {
 	}
 	w.Close()
 	s := wantFar(t, pid, FarHeld)
-	if got := s.Holders([]int{pid, os.Getpid(), sibling.Process.Pid}); !slices.Equal(got, []int{sibling.Process.Pid}) {
+	if got := s.Holders(EndsOf([]int{pid, os.Getpid(), sibling.Process.Pid})); !slices.Equal(got, []int{sibling.Process.Pid}) {
 		t.Errorf("held by %v, want %d", got, sibling.Process.Pid)
 	}
 	in.Close()
@@ -172,7 +172,7 @@ func TestStdinSocket(t *testing.T) {
 	ours, theirs := sockets(t)
 	pid := reader(t, theirs)
 	s := wantFar(t, pid, FarHeld)
-	if got := s.Holders([]int{pid, os.Getpid()}); !slices.Equal(got, []int{os.Getpid()}) {
+	if got := s.Holders(EndsOf([]int{pid, os.Getpid()})); !slices.Equal(got, []int{os.Getpid()}) {
 		t.Errorf("held by %v, want %d", got, os.Getpid())
 	}
 	if _, err := ours.WriteString("unread"); err != nil {
@@ -334,10 +334,10 @@ func TestHoldersReadersDoNotCount(t *testing.T) {
 	defer copied.Close()
 	pid := reader(t, r)
 	w.Close()
-	if got := StdinOf(pid).Holders([]int{pid, os.Getpid()}); len(got) > 0 {
+	if got := StdinOf(pid).Holders(EndsOf([]int{pid, os.Getpid()})); len(got) > 0 {
 		t.Errorf("who can only read was named: %v", got)
 	}
-	if got := (Stdin{}).Holders([]int{os.Getpid()}); got != nil {
+	if got := (Stdin{}).Holders(EndsOf([]int{os.Getpid()})); got != nil {
 		t.Errorf("holders of nothing: %v", got)
 	}
 }

@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -13,8 +12,8 @@ import (
 // Stdout says where the standard output of a process goes. elsewhere is true for a terminal or a file, which any
 // process may read at any time, but not for /dev/null. It is also true for a pipe or socket unless its other end is closed
 // or held by a process in sight. systemd-journald, for example, is out of sight to all but root. readers are the processes
-// that have the same pipe open for reading, or hold the other end of the socket. of is what Readers has found.
-func Stdout(pid int, of map[string][]int) (elsewhere bool, readers []int) {
+// that have the same pipe open for reading, or hold the other end of the socket. of has those in sight.
+func Stdout(pid int, of Ends) (elsewhere bool, readers []int) {
 	link, err := proc.Readlink(proc.Path(pid, "fd/1"))
 	if err != nil {
 		return !errors.Is(err, proc.ErrGone), nil
@@ -24,11 +23,11 @@ func Stdout(pid int, of map[string][]int) (elsewhere bool, readers []int) {
 		if far.Far == Severed {
 			return false, nil
 		}
-		readers = of[far.file()]
+		readers = of.readers[far.file()]
 		return len(readers) == 0, readers
 	}
 	if strings.HasPrefix(link, pipePrefix) {
-		readers = of[link]
+		readers = of.readers[link]
 		return len(readers) == 0 && mayBeRead(pid), readers
 	}
 	return link != "/dev/null", nil
@@ -45,26 +44,4 @@ func mayBeRead(pid int) bool {
 	end := []unix.PollFd{{Fd: int32(out)}}
 	proc.Poll(end, 0)
 	return end[0].Revents&unix.POLLERR == 0
-}
-
-// How /proc/PID/fd names files that have an inode only.
-const (
-	pipePrefix   = "pipe:["
-	socketPrefix = "socket:["
-)
-
-// Readers finds which of some processes have a pipe open for reading, or hold a socket, by the pipe or socket. Descriptor
-// tables that cannot be read are skipped: of a pipe the kernel tells whether there are others (mayBeRead).
-func Readers(pids []int) map[string][]int {
-	of := map[string][]int{}
-	for _, pid := range pids {
-		_ = proc.EachDescriptor(pid, func(link, to string, err error) bool {
-			if err == nil && !slices.Contains(of[to], pid) &&
-				(strings.HasPrefix(to, socketPrefix) || strings.HasPrefix(to, pipePrefix) && isOpen(link, forReading)) {
-				of[to] = append(of[to], pid)
-			}
-			return true
-		})
-	}
-	return of
 }

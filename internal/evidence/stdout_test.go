@@ -12,7 +12,7 @@ import (
 )
 
 // Of the processes that have a pipe open, only those that can read it are readers of it.
-func TestReaders(t *testing.T) {
+func TestEndsOfAPipe(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -28,7 +28,7 @@ func TestReaders(t *testing.T) {
 		return cmd.Process.Pid
 	}
 	reader, writer, neither := start(r, nil), start(nil, w), start(nil, nil)
-	all := Readers([]int{reader, writer, neither, 1 << 30})
+	all := EndsOf([]int{reader, writer, neither, 1 << 30})
 	if elsewhere, got := Stdout(writer, all); elsewhere || !slices.Equal(got, []int{reader}) {
 		t.Errorf("%v, %v; want %d", elsewhere, got, reader)
 	}
@@ -55,7 +55,7 @@ func TestStdoutOfSocket(t *testing.T) {
 	}
 	ours, theirs := sockets(t)
 	gateway, pid := reader(t, nil, ours), server(theirs)
-	read := func(inSight ...int) (bool, []int) { return Stdout(pid, Readers(inSight)) }
+	read := func(inSight ...int) (bool, []int) { return Stdout(pid, EndsOf(inSight)) }
 	if elsewhere, got := read(gateway, pid); elsewhere || !slices.Equal(got, []int{gateway}) {
 		t.Errorf("held in sight: %t, %v; want %d", elsewhere, got, gateway)
 	}
@@ -74,7 +74,7 @@ func TestStdoutOfSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if elsewhere, got := Stdout(server(os.NewFile(uintptr(fd), "tcp")), nil); !elsewhere || len(got) > 0 {
+	if elsewhere, got := Stdout(server(os.NewFile(uintptr(fd), "tcp")), Ends{}); !elsewhere || len(got) > 0 {
 		t.Errorf("a socket without a known other end: %t, %v", elsewhere, got)
 	}
 }
@@ -91,7 +91,7 @@ func TestStdoutOfPipe(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	pid, unseen := cmd.Process.Pid, reader(t, r)
 	w.Close()
-	read := func(inSight ...int) (bool, []int) { return Stdout(pid, Readers(inSight)) }
+	read := func(inSight ...int) (bool, []int) { return Stdout(pid, EndsOf(inSight)) }
 	if elsewhere, got := read(unseen, pid); elsewhere || !slices.Equal(got, []int{unseen}) {
 		t.Errorf("read in sight: %t, %v; want %d", elsewhere, got, unseen)
 	}

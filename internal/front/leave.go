@@ -34,7 +34,7 @@ type saved struct {
 func (f *front) leaveIfIdle(happened bool) {
 	c, now := &f.clock, time.Now()
 	switch {
-	case f.phase != asleep || f.o.Finder != nil || len(f.o.RestartOn) > 0 || !f.page.HasWaiter():
+	case f.phase != asleep || f.o.Finder != nil || len(f.o.RestartOn) > 0 || f.page.Pid.Anchor == 0:
 		c.leaveAt, c.idle = time.Time{}, false
 	case happened || !c.idle:
 		c.leaveAt, c.idle = now.Add(leaveAfter), true
@@ -55,7 +55,7 @@ func (f *front) leave() {
 	state, err := json.Marshal(saved{f.record, c.started, s})
 	if err == nil {
 		if f.lease != nil {
-			f.page.SetLock(f.lease.FD())
+			f.page.FD.Lock = f.lease.FD()
 		}
 		end := f.prepareEnd()
 		if err = f.page.Save(state, end); err != nil {
@@ -91,8 +91,8 @@ func (f *front) resumeSession(s *saved, happening waiting.Event) error {
 	if err := f.listen(); err != nil {
 		return err
 	}
-	if dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")); err == nil && f.page.Lock() >= 0 {
-		f.lease = dir.Adopt(f.record.ID, f.page.Lock())
+	if dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")); err == nil && f.page.FD.Lock >= 0 {
+		f.lease = dir.Adopt(f.record.ID, f.page.FD.Lock)
 	}
 	f.relay = relay.Resume(relay.ReadEnd(0), relay.WriteEnd(1), mcp.DefaultMax, s.Relay)
 	if err := f.prepareRelay(); err != nil {

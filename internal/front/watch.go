@@ -43,11 +43,9 @@ func (w *watch) open(r *proc.Reader) (err error) {
 
 // resume watches the owners that the record names, by what the waiter has of them.
 func (w *watch) resume(page *waiting.Page, r session.Record) {
-	waiter, _, parent := page.Pids()
-	up, gateway, _, _, _ := page.Descriptors()
-	w.owners = []proc.Owner{{ID: r.Parent, FD: up, Child: waiter}}
-	if w.owners[0].PID = parent; r.Gateway != r.Parent {
-		w.owners = append(w.owners, proc.Owner{ID: r.Gateway, FD: gateway, Comm: r.GatewayComm})
+	w.owners = []proc.Owner{{ID: r.Parent, FD: page.FD.Parent, Child: page.Pid.Anchor}}
+	if w.owners[0].PID = page.Pid.Parent; r.Gateway != r.Parent {
+		w.owners = append(w.owners, proc.Owner{ID: r.Gateway, FD: page.FD.Gateway, Comm: r.GatewayComm})
 	}
 }
 

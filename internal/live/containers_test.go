@@ -16,7 +16,7 @@ func TestAddContainers(t *testing.T) {
 	}}
 	url := e.Listen(t)
 	using := func(id, url string, used bool) Session {
-		return Session{Record: session.Record{ID: id, UID: os.Getuid(), Engine: url, EngineUsed: used}}
+		return Session{Record: session.Record{ID: id, UID: os.Getuid(), Containers: session.Containers{Engine: url, EngineUsed: used}}}
 	}
 	all := []Session{
 		using("one", url, true), using("two", url, false), using("one", "unix:///nowhere", true), using("one", "tcp://127.0.0.1:1", true), using("front", url, true),

@@ -3,7 +3,6 @@ package live
 import (
 	"testing"
 
-	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
 
@@ -11,7 +10,9 @@ import (
 // stays apart.
 func TestFold(t *testing.T) {
 	of := func(id, behind string, pid int) Session {
-		return Session{Record: session.Record{ID: id, Behind: behind, Name: "of " + id, Server: proc.ID{PID: pid}, Sleeps: len(id)}, Procs: pid}
+		s := Session{Record: session.Record{ID: id}, Procs: pid}
+		s.Behind, s.Name, s.Server.PID, s.Sleeps = behind, "of "+id, pid, len(id)
+		return s
 	}
 	for name, c := range map[string]struct {
 		all  []Session

@@ -6,16 +6,13 @@ import (
 	"path"
 	"sort"
 
-	"golang.org/x/sys/unix"
-
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
 
-// listAll reads the living sessions that have a record in one of the directories, eldest first. It calls note for others that live,
-// or may, and could not be read. The directories must stay open: StopAs and AddContainers read there again.
-func listAll(dirs []*session.Directory, note func(string)) ([]Session, error) {
+// list finds out what living sessions use, eldest first. It calls note for those that live, or may, and could not be read.
+func list(stored []session.Stored, note func(string)) ([]Session, error) {
 	r := proc.Reader{Apart: true}
 	here, err := r.ReadHost()
 	if err != nil {
@@ -26,47 +23,23 @@ func listAll(dirs []*session.Directory, note func(string)) ([]Session, error) {
 		return nil, err
 	}
 	var out []Session
-	for _, dir := range dirs {
-		ids, err := dir.IDs()
-		if err != nil {
-			note(err.Error())
-		}
-		for _, id := range ids {
-			rec, err := dir.Read(id)
-			if err == nil && (rec.Host != here || rec.UID != os.Getuid()) {
-				continue
-			}
-			alive, err := living(dir, id, err)
-			switch {
-			case err != nil:
-				note("session " + id + ": " + err.Error())
-			case alive:
-				out = append(out, measure(&r, rec, dir, now))
-			case rec.State == session.StateKept:
-				out = append(out, left(&r, rec, dir, now)...)
-			}
+	for i := range stored {
+		s := &stored[i]
+		isRead := s.Version != 0
+		switch {
+		case isRead && (s.Host != here || s.UID != os.Getuid()), !isRead && s.Unread == nil:
+			// Not ours, or its supervisor is about to write the record.
+		case s.Held && s.Unread != nil:
+			note("session " + s.ID + ": " + s.Unread.Error())
+		case s.Held:
+			out = append(out, measure(&r, s.Record, s.Dir, now))
+		case s.State == session.StateKept:
+			out = append(out, left(&r, s.Record, s.Dir, now)...)
 		}
 	}
 	// A generic sort of so large a type would add eight kilobytes to the program.
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Started.Before(out[j].Started) })
 	return fold(out), nil
-}
-
-// living reports whether a session lives. readErr is what came of reading its record. The error says that it may live, and that
-// too little is known of it.
-func living(dir *session.Directory, id string, readErr error) (bool, error) {
-	if errors.Is(readErr, unix.ENOENT) {
-		// Its supervisor is about to write the record, or has removed it.
-		return false, nil
-	}
-	alive, err := dir.Held(id)
-	if errors.Is(err, unix.ENOENT) || err == nil && !alive {
-		return false, nil
-	}
-	if readErr != nil {
-		err = readErr
-	}
-	return true, err
 }
 
 // sharingOf is what is known of a shared server, nil for any other. It makes the host's gateway that of the record.

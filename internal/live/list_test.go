@@ -3,6 +3,7 @@ package live
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,8 +45,11 @@ func TestListUnread(t *testing.T) {
 			lease.Release()
 		}
 		var unread []string
-		all, err := listAll([]*session.Directory{dir}, func(what string) { unread = append(unread, what) })
-		if err != nil || len(all) > 0 || len(unread) != c.want || c.want > 0 && !strings.Contains(unread[0], id) {
+		stored, dirs, left := session.ReadAll(filepath.Dir(dir.Name))
+		defer session.CloseAll(dirs)
+		stored = slices.DeleteFunc(stored, func(s session.Stored) bool { return s.ID != id })
+		all, err := list(stored, func(what string) { unread = append(unread, what) })
+		if err != nil || left != nil || len(all) > 0 || len(unread) != c.want || c.want > 0 && !strings.Contains(unread[0], id) {
 			t.Errorf("%s: %+v, %q, %v", name, all, unread, err)
 		}
 	}

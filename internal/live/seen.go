@@ -20,13 +20,13 @@ type Seen struct {
 // See lists the user's living sessions, and as root those of all users, eldest first. more, which may be nil, adds to the user's own.
 // runtime is $XDG_RUNTIME_DIR.
 func See(runtime string, more func([]Session)) (s Seen, err error) {
-	var left []error
-	s.Dirs, left = session.OpenAllBut(os.Getuid(), runtime)
+	stored, dirs, left := session.ReadAll(runtime)
+	s.Dirs = dirs
 	note := func(what string) { s.Unread = append(s.Unread, what) }
 	for _, err := range left {
 		note(err.Error())
 	}
-	if s.Sessions, err = listAll(s.Dirs, note); err != nil {
+	if s.Sessions, err = list(stored, note); err != nil {
 		s.Close()
 		return Seen{}, err
 	}

@@ -110,7 +110,7 @@ func (l *Session) row(all []Session, v View) string {
 		user = display.Text(display.User(l.UID))
 	}
 	if v.Width > 0 {
-		id = id[:min(len(id), display.ShortID)]
+		id = id[:min(len(id), display.IDWidth)]
 	}
 	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", user, id, display.OrDash(l.Name), l.state()+l.apart(all), l.gateway(),
 		display.Number(l.Server.PID), l.procs(), l.countContainers(), l.memory(), l.cpu(), display.Age(l.AgeSeconds), v.command(l.Args))

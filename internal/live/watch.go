@@ -41,7 +41,7 @@ type watcher struct {
 }
 
 // Watch lists the sessions again and again on the terminal's other screen, until a key or a signal ends it. A key stops one.
-func Watch(runtime string, interval time.Duration) error {
+func Watch(runtime string) error {
 	w := watcher{screen: theScreen(), dir: runtime, do: make(chan func()), again: make(chan struct{}, 1)}
 	go w.listen()
 	// The first word is that signals are caught: no earlier may the terminal be changed.
@@ -49,7 +49,7 @@ func Watch(runtime string, interval time.Duration) error {
 		return w.err
 	}
 	return w.while(func() error {
-		go w.list(interval)
+		go w.list()
 		for !w.over {
 			w.draw()
 			(<-w.do)()
@@ -58,8 +58,11 @@ func Watch(runtime string, interval time.Duration) error {
 	})
 }
 
+// pause is the time from one list to the next.
+const pause = 2 * time.Second
+
 // list reads the sessions. An engine that does not answer, or another user's child, may take seconds, and keys do not wait for it.
-func (w *watcher) list(interval time.Duration) {
+func (w *watcher) list() {
 	defer w.guard()
 	for {
 		seen, err := See(w.dir, AddContainers)
@@ -68,7 +71,7 @@ func (w *watcher) list(interval time.Duration) {
 			w.all, w.missing, w.err, w.over = append([]Session{}, seen.Sessions...), seen.Missing(), err, w.over || err != nil
 		}
 		select {
-		case <-time.After(interval):
+		case <-time.After(pause):
 		case <-w.again:
 		}
 	}

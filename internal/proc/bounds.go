@@ -4,7 +4,7 @@ import "time"
 
 // What others have written is read in bounded time, and no more of it than this: records, configurations, histories, the memory of
 // processes, the answers of engines and of children that are other users. So is what root's reap reads. Where a bound is met, what
-// was asked for is unknown, which is said. Regular files alone are read, and no open waits for a writer (Dir, clients.File).
+// was asked for is unknown, which is said. Regular files alone are read, and no open waits for a writer (Dir, package clients).
 
 // How long something may take that may never answer.
 const (
@@ -58,8 +58,7 @@ const (
 
 // How many there may be.
 const (
-	// MaxParts bounds the values of an answer: a short text may decode to much memory. In an engine's list a container has an
-	// object for each port, and any user may give one MiB of labels.
+	// MaxParts bounds the values of a child's answer: a short text may decode to much memory.
 	MaxParts = 32 << 10
 	// MaxValues bounds those of a configuration.
 	MaxValues = 1 << 20

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -135,4 +136,53 @@ func (s *Signals) Take(into []syscall.Signal) []syscall.Signal {
 		}
 	}
 	return into
+}
+
+// Suspend stops this process as a SIGTSTP that nobody catches does, and returns when it is continued: at once in a process group
+// that no shell looks after. Call it on a locked thread.
+func Suspend() error {
+	caught, err := getAction(unix.SIGTSTP)
+	if err != nil {
+		return err
+	}
+	// Zero is the kernel's own action.
+	if err := setAction(unix.SIGTSTP, sigaction{}); err != nil {
+		return err
+	}
+	mask := sigsetOf(uint64(setOf(syscall.SIGTSTP)))
+	_ = unix.PthreadSigmask(unix.SIG_UNBLOCK, &mask, nil)
+	// Sent to this thread, it has been taken when the call returns.
+	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGTSTP)
+	return setAction(unix.SIGTSTP, caught)
+}
+
+// sigaction is struct kernel_sigaction (rt_sigaction(2)), the same on amd64 and arm64.
+type sigaction struct {
+	handler, flags, restorer, mask uint64
+}
+
+const sigIgn = 1
+
+func getAction(sig syscall.Signal) (sigaction, error) {
+	var a sigaction
+	return a, rtSigaction(sig, nil, &a)
+}
+
+func setAction(sig syscall.Signal, a sigaction) error { return rtSigaction(sig, &a, nil) }
+
+func rtSigaction(sig syscall.Signal, set, old *sigaction) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(set)),
+		uintptr(unsafe.Pointer(old)), 8, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("set the action of %v: %w", sig, errno)
+	}
+	return nil
+}
+
+// Ignore has the kernel drop a signal that the runtime catches. A child has its default again (syscall.ForkExec).
+func Ignore(sig syscall.Signal) error { return setAction(sig, sigaction{handler: sigIgn}) }
+
+func sigsetOf(mask uint64) (s unix.Sigset_t) {
+	*(*uint64)(unsafe.Pointer(&s)) = mask
+	return s
 }

@@ -1,6 +1,11 @@
 package proc
 
-import "golang.org/x/sys/unix"
+import (
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
 
 // CloseInherited closes all descriptors from 3 on that the next execve(2) would pass on: those that this process was given
 // and has no use for. Its own are close-on-exec. Where /proc cannot be read, nothing is closed. No other thread may open or
@@ -42,3 +47,17 @@ func OwnDescriptors() (own []int) {
 	}
 	return own
 }
+
+// Reopen opens the file behind a descriptor once more, with O_NONBLOCK. The flags of an inherited descriptor belong to its
+// other holders as well, so they stay as they are. It works for pipes of the same user (proc_pid_fd(5)); sockets cannot be
+// reopened.
+func Reopen(fd, mode int) (int, error) {
+	again, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), mode|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	if err != nil {
+		return -1, fmt.Errorf("reopen descriptor %d: %w", fd, err)
+	}
+	return again, nil
+}
+
+// OpenNull opens /dev/null for reading and writing, close-on-exec.
+func OpenNull() (int, error) { return unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0) }

@@ -139,6 +139,34 @@ func (d *Dir) LinkTo(target, name, next string) error {
 	return d.Rename(next, name)
 }
 
+// Replace puts a file with the text in the place of an entry, in one step. A reader finds the old or the new text whole. The
+// new file has the name next until then. When that fails, the old one stays.
+func (d *Dir) Replace(name, next string, text []byte) error {
+	fd, err := d.Open(next, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o600)
+	if err == nil {
+		err = errors.Join(writeAll(fd, text), unix.Close(fd))
+	}
+	if err == nil {
+		err = d.Rename(next, name)
+	}
+	if err != nil {
+		_ = d.Unlink(next)
+		return fmt.Errorf("replace %s/%s: %w", d.Name, name, err)
+	}
+	return nil
+}
+
+func writeAll(fd int, text []byte) error {
+	for len(text) > 0 {
+		n, err := unix.Write(fd, text)
+		if err != nil && err != unix.EINTR {
+			return err
+		}
+		text = text[max(n, 0):]
+	}
+	return nil
+}
+
 // ReadRegular reads an entry that must be a regular file of at most limit bytes, and our user's: another one may have put it
 // there while the directory was open to all.
 func (d *Dir) ReadRegular(name string, limit int64) ([]byte, error) {

@@ -10,7 +10,7 @@
 // leave the process alone.
 //
 // Only this package, package evidence and package cgroup read facts about processes and cgroups from /proc and cgroup
-// hierarchies. The machine's memory is read by package doctor, through a library.
+// hierarchies. The machine's memory is read by package cli, through a library.
 //
 // What they read them with is here too (file.go, dir.go): plain system calls, for package os would register each file with
 // the runtime's poller. Dir opens a directory that a user controls and reaches what is in it by descriptor, because a path

@@ -2,6 +2,9 @@ package proc
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,4 +80,52 @@ func WriteAt(dir int, name, data string) error {
 		}
 		return nil
 	}
+}
+
+// ReadNow is read(2) on a descriptor that never blocks. The Go scheduler does not see the call. With unix.Read it
+// hands all other goroutines to another thread as soon as the kernel lets another process run first. The kernel does so
+// for the process that was written to. A relay with one processor then changes threads with nearly every message.
+func ReadNow(fd uintptr, b []byte) (int, error) { return now(unix.SYS_READ, fd, b) }
+
+// WriteNow is write(2) in the same way.
+func WriteNow(fd uintptr, b []byte) (int, error) { return now(unix.SYS_WRITE, fd, b) }
+
+func now(call, fd uintptr, b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	for {
+		n, _, errno := unix.RawSyscall(call, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno != 0:
+			return 0, errno
+		}
+		return int(n), nil
+	}
+}
+
+// Replace puts a file with the text in the place of the named one, in one step. A reader finds the old or the new text
+// whole. The new file is written beside it, under a name that cannot be foreseen, so no other user can have prepared
+// it. It is readable by its owner alone until finish has given it mode and owner. An error of finish leaves all as it
+// was.
+func Replace(name string, text []byte, finish func(*os.File) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".")
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(text); err == nil {
+		err = finish(f)
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
 }

@@ -28,19 +28,6 @@ func TestParseGlobalIDRefuses(t *testing.T) {
 	}
 }
 
-func TestParseID(t *testing.T) {
-	for _, id := range []ID{{1, 0}, {4194304, 1<<64 - 1}} {
-		if got, err := parseID(id.String()); err != nil || got != id {
-			t.Errorf("%v: %v, %v", id, got, err)
-		}
-	}
-	for _, s := range []string{"", ":", "1", "1:", ":1", "0:1", "-1:1", "1:-1", "1:2:3", "1:2 ", " 1:2", "1:18446744073709551616"} {
-		if got, err := parseID(s); err == nil {
-			t.Errorf("%q was taken for %v", s, got)
-		}
-	}
-}
-
 // FuzzParseGlobalID compares an id with its round trip through text. The mark comes out of the environment of any process:
 // whatever is accepted must mean one thing.
 func FuzzParseGlobalID(f *testing.F) {

@@ -103,11 +103,20 @@ func (r *Reader) inStateD(s Stat) (bool, error) {
 	if s.Threads <= 1 {
 		return s.State == 'D', nil
 	}
-	none, err := r.eachThread(s.PID, func(state byte) bool { return state != 'D' })
+	tids, err := pids(Path(s.PID, "task"))
+	for _, tid := range tids {
+		var b []byte
+		if b, err = r.read(Path(s.PID, "task/"+strconv.Itoa(tid)+"/stat"), false); Starved(err) {
+			break
+		}
+		if t, bad := parseStat(b); err == nil && bad == nil && t.State == 'D' {
+			return true, nil
+		}
+	}
 	if Starved(err) {
 		return false, err
 	}
-	return err == nil && !none, nil
+	return false, nil
 }
 
 func readAt(name string, offset int, buf []byte) (int, error) {

@@ -40,8 +40,7 @@ func (r *Reader) watch(pid int) (Owner, error) {
 // Spawned is what the gateway has started, the caller or the waiter before a front, and its parent.
 func Spawned() (pid, parent int) {
 	if role, page, _, _ := waiting.Entered(); role == waiting.Front {
-		pid, _, parent = page.Pids()
-		return pid, parent
+		return page.Pid.Anchor, page.Pid.Parent
 	}
 	return os.Getpid(), os.Getppid()
 }

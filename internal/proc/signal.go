@@ -14,14 +14,13 @@ import (
 // was sent.
 //
 // It opens a pidfd, then reads the start time. Then it asks the pidfd whether its process still runs: only then was that start
-// time its own. Where a filter of system calls forbids pidfds, and at the limit of open files, the look directly before
-// kill(2) is all there is.
+// time its own. Where a filter of system calls forbids pidfds, the look directly before kill(2) is all there is.
 func (r *Reader) Signal(id ID, sigs ...syscall.Signal) error {
 	if id.PID <= 1 || id.PID == os.Getpid() {
 		return fmt.Errorf("signal %d: refused: init and the supervisor itself are never a member", id.PID)
 	}
 	fd, err := OpenPidfd(id.PID)
-	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+	if errors.Is(err, unix.ENOSYS) {
 		return r.signalByPID(id, sigs)
 	}
 	if err != nil {

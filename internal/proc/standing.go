@@ -3,7 +3,6 @@ package proc
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,34 +21,6 @@ func Namespaces() (numbers []uint64, err error) {
 		numbers = append(numbers, st.Ino)
 	}
 	return numbers, nil
-}
-
-// Status is /proc/PID/status.
-type Status string
-
-// ReadStatus reads the status of a process.
-func ReadStatus(pid int) (Status, error) {
-	b, err := Read(Path(pid, "status"), nil)
-	if err != nil {
-		return "", fmt.Errorf("read the status of %d: %w", pid, vanished(err))
-	}
-	return Status("\n" + string(b)), nil
-}
-
-// Field is the value of a field, "" if the kernel has none of that name.
-func (s Status) Field(name string) string {
-	_, rest, _ := strings.Cut(string(s), "\n"+name+":")
-	value, _, _ := strings.Cut(rest, "\n")
-	return strings.TrimSpace(value)
-}
-
-// Fields are the values of several.
-func (s Status) Fields(names ...string) []string {
-	values := make([]string, len(names))
-	for i, name := range names {
-		values[i] = s.Field(name)
-	}
-	return values
 }
 
 // Label is what a security module calls this process. Why there is none counts as a label.

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -40,56 +38,6 @@ func result(t *testing.T, c Child) string {
 	return string(b)
 }
 
-// The parent's own mask is what it was before.
-func TestStartKeepsOwnMask(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var before, after unix.Sigset_t
-	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &unix.Sigset_t{}, &before); err != nil {
-		t.Fatal(err)
-	}
-	_ = result(t, shell(`echo >"$0"`, filepath.Join(t.TempDir(), "f")))
-	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &unix.Sigset_t{}, &after); err != nil {
-		t.Fatal(err)
-	}
-	if before != after {
-		t.Errorf("mask %x became %x", before.Val, after.Val)
-	}
-}
-
-// No descriptor of ours reaches the child, and each one that was passed on purpose does.
-func TestStartDescriptors(t *testing.T) {
-	passed, err := unix.Open("/dev/null", unix.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(passed)
-	var flags []int
-	for fd := 3; fd < 64; fd++ {
-		if n, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && n&unix.FD_CLOEXEC == 0 {
-			flags = append(flags, fd)
-		}
-	}
-	c := shell(`n=0; while [ $n -lt 64 ]; do [ -e /proc/$$/fd/$n ] && echo $n; n=$((n+1)); done >"$0"`, filepath.Join(t.TempDir(), "f"))
-	got := strings.Fields(result(t, c))
-	seen := map[string]bool{}
-	for _, fd := range got {
-		seen[fd] = true
-	}
-	for _, fd := range flags {
-		if !seen[strconv.Itoa(fd)] {
-			t.Errorf("descriptor %d was lost: %v", fd, got)
-		}
-		delete(seen, strconv.Itoa(fd))
-	}
-	for fd := range seen {
-		// dash keeps none above 2 while it runs this.
-		if n, _ := strconv.Atoi(fd); n > 2 && n < 10 {
-			t.Errorf("descriptor %s leaked: %v", fd, got)
-		}
-	}
-}
-
 func TestStartGroupAndSession(t *testing.T) {
 	for name, c := range map[string]Child{"none": {}, "group": {NewGroup: true}, "session": {NewSession: true}} {
 		run := shell(`cat /proc/$$/stat >"$0"`, filepath.Join(t.TempDir(), "f"))
@@ -115,58 +63,6 @@ func TestStartScriptWithoutInterpreterLine(t *testing.T) {
 	}
 	if c.Argv[0] != "other name" || len(c.Argv) != 3 {
 		t.Errorf("the caller's arguments became %q", c.Argv)
-	}
-}
-
-func TestStartReportsErrno(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name, content string, mode os.FileMode) string {
-		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
-		return name
-	}
-	testkit.WriteProgram(t, filepath.Join(dir, "lost"), []byte("#!/no/such\n"))
-	for path, want := range map[string]syscall.Errno{
-		dir + "/none":                    syscall.ENOENT,
-		dir:                              syscall.EACCES,
-		"/dev/null/x":                    syscall.ENOTDIR,
-		"/dev/null":                      syscall.EACCES,
-		file("plain", "echo", 0o644):     syscall.EACCES,
-		dir + "/lost":                    syscall.ENOENT,
-		file("closed", "echo", 0):        syscall.EACCES,
-		dir + strings.Repeat("/x", 3000): syscall.ENAMETOOLONG,
-	} {
-		pid, err := Start(Child{Path: path, Argv: []string{"x"}, Env: nil})
-		if !errors.Is(err, want) || pid != 0 {
-			t.Errorf("%.60s: pid %d, %v; want %v", path, pid, err, want)
-		}
-	}
-	for what, c := range map[string]Child{
-		"NUL in path":     {Path: "a\x00b", Argv: []string{"x"}},
-		"NUL in argument": {Path: "/bin/true", Argv: []string{"x", "\x00"}},
-		"NUL in variable": {Path: "/bin/true", Argv: []string{"x"}, Env: []string{"A=\x00"}},
-	} {
-		if _, err := Start(c); err == nil {
-			t.Errorf("%s: started", what)
-		}
-	}
-	// A failed exec leaves no child to be reaped.
-	if left, err := Reap(func(pid int, _ unix.WaitStatus) { t.Errorf("left child %d", pid) }); left || err != nil {
-		t.Errorf("left %v, %v", left, err)
-	}
-}
-
-// Arguments and environment arrive as they are: empty ones, many, and odd bytes.
-func TestStartArgumentsAndEnvironment(t *testing.T) {
-	c := shell(`{ cat /proc/$$/cmdline; printf '|'; cat /proc/$$/environ; } >"$5"`, "")
-	out := filepath.Join(t.TempDir(), "f")
-	c.Argv = append(c.Argv[:3], "zero", "", "\xff\n", "a'b\"", strings.Repeat("x", 100_000), out)
-	c.Env = []string{"A=", "B=\xff\n", "no assignment", "A=twice"}
-	want := strings.Join(c.Argv, "\x00") + "\x00|" + strings.Join(c.Env, "\x00") + "\x00"
-	if got := result(t, c); got != want {
-		t.Errorf("got %.200q, want %.200q", got, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +16,7 @@ type Stat struct {
 	PPID    int
 	PGRP    int
 	Session int
-	// Threads is num_threads; 1 or 0 for a zombie. If all threads have ended and a tracer keeps them, they count as none.
+	// Threads is num_threads; 1 or 0 for a zombie, unless a tracer has not waited for those that have ended (ptrace(2)).
 	Threads int
 	// State is the one-letter state: R, S, D, T, t, Z, X, I.
 	State byte
@@ -137,39 +138,7 @@ func (r *Reader) Stat(pid int) (Stat, error) {
 	if err == nil && s.PID != pid {
 		err = fmt.Errorf("stat of %d names pid %d: /proc belongs to another pid namespace", pid, s.PID)
 	}
-	if err == nil && s.State == 'Z' && s.Threads > 1 && r.threadsEnded(pid) {
-		s.Threads = 0
-	}
 	return s, err
-}
-
-// threadsEnded reports whether every thread of a process has ended. A traced thread stays as a zombie until its tracer
-// waits for it (ptrace(2)), and num_threads counts it. A thread that cannot be read may live.
-func (r *Reader) threadsEnded(pid int) bool {
-	ended, err := r.eachThread(pid, func(state byte) bool { return state == 'Z' || state == 'X' })
-	return ended && err == nil
-}
-
-// eachThread reports whether every thread of a process is in such a state.
-func (r *Reader) eachThread(pid int, such func(state byte) bool) (bool, error) {
-	tids, err := pids(Path(pid, "task"))
-	if err != nil {
-		return false, vanished(err)
-	}
-	for _, tid := range tids {
-		b, err := r.read(Path(pid, "task/"+strconv.Itoa(tid)+"/stat"), false)
-		if errors.Is(vanished(err), ErrGone) {
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		t, err := parseStat(b)
-		if err != nil || !such(t.State) {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 // vanished is the one place that decides which errors of a /proc entry mean that its process is gone. ENOENT says that
@@ -180,3 +149,30 @@ func vanished(err error) error {
 	}
 	return err
 }
+
+// Usage is what a process uses: its resident memory in bytes, the processor time of its life in clock ticks, and that of all
+// descendants that have ended and were waited for (proc_pid_stat(5)). All are coarse, and 0 where they cannot be read.
+func (r *Reader) Usage(pid int) (memory, ticks, waited uint64) {
+	line, err := r.read(Path(pid, "stat"), true)
+	if err != nil {
+		return 0, 0, 0
+	}
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	if len(fields) <= fieldPages {
+		return 0, 0, 0
+	}
+	number := func(i int) uint64 {
+		n, _ := strconv.ParseUint(string(fields[i]), 10, 64)
+		return n
+	}
+	return number(fieldPages) * uint64(os.Getpagesize()), number(fieldUser) + number(fieldSystem), number(fieldChildUser) + number(fieldChildSystem)
+}
+
+// More indices like those of parseStat.
+const (
+	fieldUser        = 11
+	fieldSystem      = 12
+	fieldChildUser   = 13
+	fieldChildSystem = 14
+	fieldPages       = 21
+)

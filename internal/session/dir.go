@@ -1,8 +1,11 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +33,65 @@ func (d *Directory) Close() { d.at.Close() }
 // record is kept.
 func Open(uid int, xdgRuntime string) (*Directory, error) {
 	return openPrivate(dirFor(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) && !unmakeable(dir) }), uid)
+}
+
+// openBelow opens the user's directory in the parent that a variable names, else below the home directory.
+func openBelow(uid int, parent, home string, below ...string) (*Directory, error) {
+	if !filepath.IsAbs(parent) {
+		if !filepath.IsAbs(home) {
+			return nil, errNoHome
+		}
+		if parent = home; !belongsTo(home, uid) {
+			return nil, fmt.Errorf("home directory %s is not there, or not of uid %d", home, uid)
+		}
+		for _, name := range below {
+			parent = filepath.Join(parent, name)
+			if err := unix.Mkdir(parent, 0o700); err != nil && err != unix.EEXIST {
+				return nil, fmt.Errorf("create directory %s: %w", parent, err)
+			}
+		}
+	}
+	// What such a variable names is made when it is missing (XDG Base Directory Specification), but not among what is another's.
+	if !belongsTo(parent, uid) && belongsTo(filepath.Dir(parent), uid) {
+		_ = unix.Mkdir(parent, 0o700)
+	}
+	if !belongsTo(parent, uid) {
+		return nil, fmt.Errorf("directory %s is not there, or not of uid %d", parent, uid)
+	}
+	return openPrivate(dirIn(parent), uid)
+}
+
+// errNoHome says that nothing tells where a user's files are.
+var errNoHome = errors.New("HOME is not an absolute path, nor is XDG_CACHE_HOME or XDG_STATE_HOME")
+
+// OpenState opens the directory of what outlives sessions, and makes it when needed: mcp-tether in $XDG_STATE_HOME, else in
+// .local/state of the home directory. Root's services often have no home: without one of root's own it is in /var/lib. The
+// rest is as for OpenCache.
+func OpenState(uid int, xdgState, home string) (*Directory, error) {
+	return openBelow(uid, stateParent(uid, xdgState, home), home, ".local", "state")
+}
+
+// FindState is OpenState for a reader, and makes nothing. The error is ENOENT where there is none.
+func FindState(uid int, xdgState, home string) (*Directory, error) {
+	parent := stateParent(uid, xdgState, home)
+	if parent == "" {
+		if !filepath.IsAbs(home) {
+			return nil, errNoHome
+		}
+		parent = filepath.Join(home, ".local", "state")
+	}
+	return openOwn(dirIn(parent), uid)
+}
+
+// stateParent is the parent directory, or "" where it is below the home directory.
+func stateParent(uid int, xdgState, home string) string {
+	switch {
+	case filepath.IsAbs(xdgState):
+		return xdgState
+	case uid == 0 && !belongsTo(home, uid):
+		return systemState
+	}
+	return ""
 }
 
 // openPrivate makes a directory when needed, and verifies that it is the user's alone.
@@ -94,4 +156,48 @@ func unmakeable(runtime string) bool {
 func belongsTo(name string, uid int) bool {
 	var st unix.Stat_t
 	return unix.Stat(name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
+}
+
+// Where sessions keep their files. The names are spelled here and nowhere else.
+
+// The parents of our directories.
+const (
+	systemRuntime = "/run"
+	usersRuntime  = "/run/user"
+	temporaryDir  = "/tmp"
+	systemState   = "/var/lib"
+)
+
+// dirName is the session directory's name in a runtime directory. In /tmp, which all users share, "-UID" follows.
+const dirName = "mcp-tether"
+
+// dirIn is the session directory in a runtime directory.
+func dirIn(runtime string) string { return runtime + "/" + dirName }
+
+// userRuntime is the runtime directory that a login manager makes for a user.
+func userRuntime(uid int) string { return usersRuntime + "/" + strconv.Itoa(uid) }
+
+// fallbackDir is the session directory where there is no runtime directory.
+func fallbackDir(uid int) string { return temporaryDir + "/" + fallbackPrefix + strconv.Itoa(uid) }
+
+const fallbackPrefix = dirName + "-"
+
+// suffix distinguishes the files of one session; they begin with its id.
+type suffix string
+
+const (
+	recordSuffix suffix = ".json"
+	nextSuffix   suffix = ".json.tmp" // what is about to be the record
+	lockSuffix   suffix = ".lock"     // a lock that is no session's
+	socketSuffix suffix = ".sock"
+	nextSocket   suffix = ".sock.tmp" // the link that is about to be in the socket's place
+)
+
+// file is the name of one of a session's files in its directory.
+func file(id string, s suffix) string { return id + string(s) }
+
+// SocketID gives the session whose proxy listens on the socket at this path; ok is false if it cannot be a session's.
+func SocketID(socket string) (id string, ok bool) {
+	id, ok = strings.CutSuffix(path.Base(socket), string(socketSuffix))
+	return id, ok && ValidID(id)
 }

@@ -43,31 +43,6 @@ type Past struct {
 	Open bool `json:"open,omitempty"`
 }
 
-// Outcome is how a session has ended.
-type Outcome struct {
-	Cause string `json:"cause"`
-	// Signal is the name of the signal of CauseSignal.
-	Signal string `json:"signal,omitempty"`
-	// Exit is what run has exited with, -1 if that is not known.
-	Exit int `json:"exit"`
-	// Ended counts the processes that were ended, Killed those of them that took SIGKILL, and Names are the first commands
-	// beside the server.
-	Ended  int      `json:"ended"`
-	Killed int      `json:"killed"`
-	Names  []string `json:"names,omitempty"`
-	// Processes are those that were killed, kept or left, a bounded number of them.
-	Processes []Fate `json:"processes,omitempty"`
-	// Containers counts those that were removed, and Kept the processes that were left alive on purpose.
-	Containers int `json:"containers,omitempty"`
-	Kept       int `json:"kept,omitempty"`
-	// OOMKills counts the processes that the kernel killed because memory ran out.
-	OOMKills uint64 `json:"oom_kills,omitempty"`
-	// Left says what could not be ended.
-	Left []string `json:"left,omitempty"`
-	// PeakBytes is the most memory that one process of it had; 0 if that is not known.
-	PeakBytes uint64 `json:"peak_bytes,omitempty"`
-}
-
 // Past is what the record says for the history.
 func (r *Record) Past(o Outcome) Past {
 	return Past{

@@ -23,7 +23,7 @@ func TestWriteLongRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lease.Release()
-	long := Record{Version: Version, ID: id, Args: []string{strings.Repeat("x", proc.MaxRecord)}, Keep: []string{"chrome"}}
+	long := Record{Version: Version, ID: id, Shown: Shown{Args: []string{strings.Repeat("x", proc.MaxRecord)}}, Keeping: Keeping{Keep: []string{"chrome"}}}
 	if err := lease.Write(long); err != nil {
 		t.Fatal(err)
 	}
@@ -60,9 +60,8 @@ func TestLease(t *testing.T) {
 		t.Errorf("read before it was written: %v, want ENOENT", err)
 	}
 	want := Record{
-		Version: Version, ID: id, Name: "näme\n\"", UID: 1, Started: time.Unix(1e9, 5).UTC(), State: StateRunning,
-		Host: proc.Host{Boot: "b", PIDNS: 1<<64 - 1}, Gateway: proc.ID{PID: 2, Start: 1<<64 - 1}, Server: proc.ID{PID: 3, Start: 4},
-		Args: []string{"a", ""}, Cgroup: "/c",
+		Version: Version, ID: id, Shown: Shown{Name: "näme\n\"", Started: time.Unix(1e9, 5).UTC(), Args: []string{"a", ""}}, UID: 1, State: StateRunning,
+		Host: proc.Host{Boot: "b", PIDNS: 1<<64 - 1}, Processes: Processes{Gateway: proc.ID{PID: 2, Start: 1<<64 - 1}, Server: proc.ID{PID: 3, Start: 4}, Cgroup: "/c"},
 	}
 	for _, state := range []string{StateRunning, StateSurvived} {
 		want.State = state
@@ -176,7 +175,7 @@ func TestNoHalfRecordIsRead(t *testing.T) {
 			_, err := dir.Read(id)
 			read <- err
 		}()
-		err := l.Write(Record{Version: Version, ID: id, Keep: []string{strings.Repeat("x", i%3*block)}})
+		err := l.Write(Record{Version: Version, ID: id, Keeping: Keeping{Keep: []string{strings.Repeat("x", i%3*block)}}})
 		if readErr := <-read; err != nil || readErr != nil && !errors.Is(readErr, unix.ENOENT) {
 			t.Fatal(err, readErr)
 		}

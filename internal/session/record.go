@@ -1,55 +1,94 @@
 package session
 
 import (
-	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
 )
 
-// Version is the version of the record format. A reader leaves records of another version alone: that of version 1 was not what its
-// supervisor had locked.
+// Version is the version of the record format. A reader leaves records of another version alone.
 const Version = 2
 
-// Record is what the disk holds about a session.
+// Record is what the disk holds about a session. On disk its groups are not seen: each field is one of the record.
 type Record struct {
 	Version int       `json:"version"`
 	ID      string    `json:"id"`
-	Name    string    `json:"name,omitempty"`
-	Host    proc.Host `json:"host"`
 	UID     int       `json:"uid"`
-	Started time.Time `json:"started"`
+	Host    proc.Host `json:"host"`
 	State   string    `json:"state"`
-	// Gateway is the first ancestor that is no launcher; zero when it is not known.
-	Gateway proc.ID `json:"gateway"`
-	// GatewayComm is the command name of the gateway when the session began.
-	GatewayComm string `json:"gateway_comm,omitempty"`
+	// Cause is why the session is ending; "" while it goes on, whatever its server does.
+	Cause string `json:"cause,omitempty"`
+	Shown
+	Processes
+	Containers
+	Keeping
+	Relations
+	Fronted
+}
 
-	Parent     proc.ID `json:"parent"`
-	Anchor     proc.ID `json:"anchor"`
-	Supervisor proc.ID `json:"supervisor"`
-	Server     proc.ID `json:"server"`
-	// Group is the process group that the server was started in, 0 if it is not known.
-	Group int `json:"group,omitempty"`
+// Shown is what people know the session by.
+type Shown struct {
+	Name    string    `json:"name,omitempty"`
+	Started time.Time `json:"started"`
 	// Args is the server's command line without what looks like a secret.
-	Args   []string `json:"args"`
-	Cgroup string   `json:"cgroup,omitempty"`
-	// Engine is the URL of the container engine that the session reaches through our proxy, Socket where the proxy listens;
-	// "" without one. EngineUsed says that a client has connected, so that containers may have been made.
+	Args []string `json:"args"`
+	// NoHistory says that the session is left out of the history.
+	NoHistory bool `json:"no_history,omitempty"`
+}
+
+// Processes are those that the session depends on, and where the server's are found.
+type Processes struct {
+	// Gateway is the first ancestor that is no launcher; zero when it is not known. GatewayComm was its command name then.
+	Gateway     proc.ID `json:"gateway"`
+	GatewayComm string  `json:"gateway_comm,omitempty"`
+	Parent      proc.ID `json:"parent"`
+	Anchor      proc.ID `json:"anchor"`
+	Supervisor  proc.ID `json:"supervisor"`
+	Server      proc.ID `json:"server"`
+	// Group is the process group that the server was started in, 0 if it is not known.
+	Group  int    `json:"group,omitempty"`
+	Cgroup string `json:"cgroup,omitempty"`
+}
+
+// Containers is how the session reaches a container engine.
+type Containers struct {
+	// Engine is the URL of the engine behind our proxy, and Socket where the proxy listens; "" without one. EngineUsed says that
+	// a client has connected, so that containers may have been made.
 	Engine     string `json:"engine,omitempty"`
 	EngineUsed bool   `json:"engine_used,omitempty"`
 	Socket     string `json:"socket,omitempty"`
 	// ContainerAt is when the session was last seen to make a container, or a network or pod of one.
 	ContainerAt time.Time `json:"container_at,omitzero"`
-	// Keep are the patterns of --keep.
-	Keep []string `json:"keep,omitempty"`
-	// KeepNothing says that nothing is kept, and Kept are the processes that were when the session ended.
-	KeepNothing bool   `json:"keep_nothing,omitempty"`
-	Kept        []Fate `json:"kept,omitempty"`
+}
+
+// Keeping is what the session leaves alone.
+type Keeping struct {
+	// Keep are the patterns of --keep. KeepNothing says that nothing is kept, whatever asks for it.
+	Keep        []string `json:"keep,omitempty"`
+	KeepNothing bool     `json:"keep_nothing,omitempty"`
+	// Kept are the processes that were kept when the session ended.
+	Kept []Fate `json:"kept,omitempty"`
+}
+
+// Relations tie the session to others.
+type Relations struct {
 	// Key is that of --exclusive.
 	Key string `json:"key,omitempty"`
-	// Share is the place of the host of a shared server; "" for any other.
+	// Share is the place of the shared server whose host the session belongs to; "" for any other.
 	Share string `json:"share,omitempty"`
+	// Behind is the id of the session whose front started this one; "" for a session that a gateway started.
+	Behind string `json:"behind,omitempty"`
+}
+
+// Fronted is what a front writes of its server.
+type Fronted struct {
+	// Front says that a front has written this: its server may be replaced.
+	Front bool `json:"front,omitempty"`
 	// Sleeps and Wakes count how often the server hibernated and woke.
 	Sleeps int `json:"sleeps,omitempty"`
 	Wakes  int `json:"wakes,omitempty"`
@@ -57,18 +96,10 @@ type Record struct {
 	Sleepless string `json:"sleepless,omitempty"`
 	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).
 	Restarts int `json:"restarts,omitempty"`
-	// Front says that a front has written this: its server may be replaced.
-	Front bool `json:"front,omitempty"`
 	// Unstarted is why no server could be started in the place of the last one; "" if one could.
 	Unstarted string `json:"unstarted,omitempty"`
 	// Awake says why an idle server was not put to sleep when it was last looked at; "" if it was, or has been used since.
 	Awake string `json:"awake,omitempty"`
-	// Behind is the id of the session whose front started this one; "" for a session that a gateway started.
-	Behind string `json:"behind,omitempty"`
-	// NoHistory says that the session is left out of the history.
-	NoHistory bool `json:"no_history,omitempty"`
-	// Cause is why the session is ending; "" while it goes on, whatever its server does.
-	Cause string `json:"cause,omitempty"`
 }
 
 // Names of the marks in the environment of a server and everything it starts.
@@ -97,18 +128,50 @@ const (
 	StateKept       = "kept"           // over, but a process belongs to people
 )
 
-// NewID gives a random session id of 16 hexadecimal digits.
-func NewID() string {
-	var b [8]byte
-	random(b[:])
-	return hex.EncodeToString(b[:])
+// How often to read a record whose lease is held, and which so may be being written, and how long to wait between.
+const (
+	tornTries = 5
+	tornPause = 2 * time.Millisecond
+)
+
+// Read reads a record. Symbolic links, FIFOs, oversized files, unknown versions and records that do not name their own
+// file are errors: such a record proves nothing. One in which nothing is written yet is none (os.ErrNotExist).
+func (d *Directory) Read(id string) (Record, error) {
+	r, err := d.read(id)
+	var torn *json.SyntaxError
+	for n := 1; n < tornTries && errors.As(err, &torn); n++ {
+		if held, _ := d.Held(id); !held {
+			// Nobody writes it any more. There may be thousands of such.
+			return d.read(id)
+		}
+		time.Sleep(tornPause)
+		r, err = d.read(id)
+	}
+	return r, err
 }
 
-// ValidID reports whether id has the form that NewID gives; it becomes part of file names.
-func ValidID(id string) bool {
-	if len(id) != 16 {
-		return false
+func (d *Directory) read(id string) (Record, error) {
+	name := file(id, recordSuffix)
+	b, err := d.at.ReadRegular(name, proc.MaxRecord)
+	if err == nil && len(b) == 0 {
+		err = fmt.Errorf("read %s/%s: nothing is written yet: %w", d.Name, name, unix.ENOENT)
 	}
-	_, err := hex.DecodeString(id)
-	return err == nil
+	if err != nil {
+		return Record{}, err
+	}
+	return parse(b, d.Name+"/"+name, id)
+}
+
+func parse(b []byte, name, id string) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(b, &r); err != nil {
+		return Record{}, fmt.Errorf("parse record %s: %w", name, err)
+	}
+	if r.Version != Version {
+		return Record{}, fmt.Errorf("record %s has version %d, this program reads %d", name, r.Version, Version)
+	}
+	if r.ID != id {
+		return Record{}, fmt.Errorf("record %s names session %.40q", name, r.ID)
+	}
+	return r, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // Group is a set of processes without a living anchor or supervisor, to be ended together.
@@ -18,8 +19,8 @@ type Group struct {
 	Spared []proc.ID
 	// Leaf is their cgroup, or nil.
 	Leaf *cgroup.Leaf
-	// Mark is the variable of the environment that names the session, and Session its value; "" when there is none.
-	Mark, Session string
+	// Session is the id of the session, which is in the mark of a newborn; "" when there is none.
+	Session string
 	// Inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
 	Inherited bool
 	// UID is the only user whose processes are touched; -1 for any.
@@ -187,7 +188,7 @@ func untouched(t proc.Table) map[int]bool {
 func (b *Batch) leaves() (out []*cgroup.Leaf) {
 	for _, gr := range b.Groups {
 		outside := func(pid int) bool { return !gr.members[pid] }
-		if b.unread == nil && len(gr.inLeaf) > 0 && !slices.ContainsFunc(gr.inLeaf, outside) && !gr.Leaf.Foreign() {
+		if b.unread == nil && len(gr.inLeaf) > 0 && !slices.ContainsFunc(gr.inLeaf, outside) && !gr.Leaf.HasUnseen() {
 			out = append(out, gr.Leaf)
 		}
 	}
@@ -207,13 +208,13 @@ func (b *Batch) born(all []proc.Stat) map[string][]int {
 
 // markOf reads the mark of a process that has started since Since, once. Before execve(2) the process shows its parent's.
 func (b *Batch) markOf(s proc.Stat) string {
-	if s.Start < b.Since || s.Dead() || len(b.Groups) == 0 || b.Groups[0].Mark == "" {
+	if s.Start < b.Since || s.Dead() {
 		return ""
 	}
 	if id, ok := b.marks[s.ID]; ok || !isOurs(s.PID) {
 		return id
 	}
-	v, err := b.reader.Env(s, b.Groups[0].Mark)
+	v, err := b.reader.Env(s, session.EnvID)
 	if err != nil {
 		return ""
 	}

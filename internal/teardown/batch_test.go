@@ -18,6 +18,7 @@ import (
 	"mcp-tether/e2e/stage"
 	"mcp-tether/e2e/testkit"
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // ids reads the identities of processes that live.
@@ -222,7 +223,7 @@ func keeper(t *testing.T, mark, script string, env ...string) (shell []proc.ID, 
 // parent keeps nothing, whatever its name.
 func TestBatchSparesBornOfTheKept(t *testing.T) {
 	const (
-		mark   = "MCP_TETHER_TEST_SESSION"
+		mark   = session.EnvID
 		own    = mark + "=one"
 		start  = "echo ready; read go; sleep 300 & echo $!; read go"
 		marked = "echo ready; read go; " + own + " sleep 300 & echo $!; read go"
@@ -240,7 +241,7 @@ func TestBatchSparesBornOfTheKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shell, since, launch := keeper(t, own, c.script, c.env)
 			child := launch()
-			group := &Group{UID: os.Getuid(), Mark: mark, Session: "one", Inherited: c.inherited, Keep: []string{"keeper"}}
+			group := &Group{UID: os.Getuid(), Session: "one", Inherited: c.inherited, Keep: []string{"keeper"}}
 			if c.spared {
 				group.Spared = shell
 			}
@@ -268,12 +269,12 @@ func lives(t *testing.T, pid int) bool {
 
 // What a kept process has left in the leaf is kept, though that process is elsewhere.
 func TestBatchLeafSparesBelowTheKept(t *testing.T) {
-	const mark = "MCP_TETHER_TEST_SESSION"
+	const mark = session.EnvID
 	leaf := ownLeaf(t)
 	for _, inherited := range []bool{false, true} {
 		shell, since, launch := keeper(t, mark+"=one", "echo ready; read go; (echo 0 >"+leaf.Dir+"/cgroup.procs; exec sleep 300) & echo $!; read go", mark+"=one")
 		child := launch()
-		gr := &Group{Leaf: leaf, Spared: shell, UID: os.Getuid(), Mark: mark, Session: "one", Inherited: inherited}
+		gr := &Group{Leaf: leaf, Spared: shell, UID: os.Getuid(), Session: "one", Inherited: inherited}
 		b := Batch{Groups: []*Group{gr}, Since: since}
 		if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: testkit.Patience}); err != nil {
 			t.Error(err)
@@ -429,8 +430,8 @@ func startBatch(t *testing.T, groups ...*Group) *Batch {
 // A pass may have looked at the host long before it ends anything. What started since the look is asked for its mark. What
 // was there was judged by the look, and is left alone.
 func TestBatchAsksSinceTheLook(t *testing.T) {
-	k := start(t, "rest", 1, "MARK=one")
-	b := startBatch(t, &Group{UID: os.Getuid(), Mark: "MARK", Session: "one"})
+	k := start(t, "rest", 1, session.EnvID+"=one")
+	b := startBatch(t, &Group{UID: os.Getuid(), Session: "one"})
 	b.Since = 2
 	var r proc.Reader
 	s, err := r.Stat(k.PID)

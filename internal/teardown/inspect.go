@@ -2,6 +2,7 @@ package teardown
 
 import (
 	"os"
+	"path"
 	"time"
 
 	"mcp-tether/internal/proc"
@@ -46,7 +47,7 @@ func (i *inspector) holdsOlder(p proc.Stat, began time.Time) bool {
 
 // isOwn reports whether the environment of a process is our user's word. That of a set-user-ID program is its caller's.
 func (i *inspector) isOwn(p proc.Stat) bool {
-	own, err := i.reader.OwnWords(p.PID, os.Getuid())
+	own, err := proc.OwnWords(p.PID, os.Getuid())
 	i.note(err)
 	return own
 }
@@ -59,4 +60,50 @@ func (i *inspector) matches(p proc.Stat, patterns []string) bool {
 	args, err := i.reader.Args(p)
 	i.note(err)
 	return KeptBy(patterns, p.Comm, args)
+}
+
+// KeptBy reports whether one of the patterns of --keep matches a process: its command name, its first argument, or the
+// base name of that.
+func KeptBy(patterns []string, comm string, args []string) bool {
+	if len(patterns) == 0 {
+		return false
+	}
+	names := []string{comm}
+	if len(args) > 0 {
+		names = append(names, args[0], path.Base(args[0]))
+	}
+	for _, pattern := range patterns {
+		for _, name := range names {
+			if Match(pattern, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Match reports whether name matches a shell pattern in which '*' stands for any text and '?' for one byte. Unlike in
+// path.Match there are no classes and '*' crosses '/', so no pattern is malformed.
+func Match(pattern, name string) bool {
+	p, n := 0, 0
+	star, mark := -1, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, n
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
+			p++
+			n++
+		case star >= 0:
+			mark++
+			p, n = star+1, mark
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
 }

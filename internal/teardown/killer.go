@@ -114,17 +114,14 @@ func addKilled(sent []Sent, byLeaf []proc.Stat) []Sent {
 	return sent
 }
 
-// How often, and for how long, to look for a fixed point while the tree forks.
-const (
-	maxSweeps = 64
-	sweepTime = 500 * time.Millisecond
-)
+// stopTime is for how long to look for a fixed point while the tree forks.
+const stopTime = 500 * time.Millisecond
 
 // stop stops members until a look finds no other, and returns those of the last look. A process may execute another program
 // between the look and its stop, and be one to keep from then on: what is no member any more is continued.
 func (k *Killer) stop(members []proc.Stat, err error) ([]proc.Stat, error) {
 	stopped, began := make(map[proc.ID]bool, len(members)), time.Now()
-	for n := 0; n < maxSweeps && time.Since(began) < sweepTime; n++ {
+	for time.Since(began) < stopTime {
 		fresh := slices.DeleteFunc(slices.Clone(members), func(m proc.Stat) bool { return stopped[m.ID] })
 		if len(fresh) == 0 {
 			break
@@ -159,4 +156,76 @@ func signalAll(r *proc.Reader, to []proc.Stat, sigs ...syscall.Signal) []Sent {
 		sent = append(sent, Sent{m, sigs[0], err})
 	}
 	return sent
+}
+
+// Survivor is a member that could not be ended, for the closing log event.
+type Survivor struct {
+	PID  int    `json:"pid"`
+	Comm string `json:"comm"`
+	UID  int    `json:"uid"`
+	// Why says what stood in the way.
+	Why string `json:"why"`
+}
+
+// lastLooks is how many looks in a row may find members that have ended before they can be signalled. Such members have not
+// survived, but may have started others in between. After that many looks, the tree counts as one that goes on forking.
+const lastLooks = 4
+
+// Survivors names the members that are left after the last SIGKILL, and sends them another.
+func (k *Killer) Survivors() (out []Survivor, kept []proc.Stat, err error) {
+	out = []Survivor{}
+	for n := 1; ; n++ {
+		var end []proc.Stat
+		end, kept, err = k.Members()
+		gone := false
+		for _, m := range end {
+			err := k.reader.Signal(m.ID, syscall.SIGKILL)
+			if errors.Is(err, proc.ErrGone) && n < lastLooks {
+				gone = true
+				continue
+			}
+			out = append(out, survivor(m, why(m, err)))
+		}
+		if len(out) > 0 || !gone {
+			return out, kept, err
+		}
+	}
+}
+
+func survivor(p proc.Stat, why string) Survivor {
+	uid, _ := proc.UID(p.PID)
+	return Survivor{p.PID, p.Comm, uid, why}
+}
+
+func why(m proc.Stat, err error) string {
+	switch {
+	case errors.Is(err, proc.ErrGone):
+		return "it has ended, but its tree starts others all the time"
+	case err != nil:
+		return err.Error()
+	case m.State == 'D':
+		return "in uninterruptible sleep (state D): it ends when the kernel lets it"
+	}
+	return "still ending after SIGKILL"
+}
+
+// keptLooks bounds the looks at what kept processes have started in the leaf meanwhile.
+const keptLooks = 4
+
+// RemoveLeaf moves the kept processes out of a leaf, and removes it: the kernel may need so many milliseconds to let go of it. A session
+// that one of them has started loses its own leaf below.
+func (k *Killer) RemoveLeaf(leaf *cgroup.Leaf, tries int) error {
+	for range keptLooks {
+		if populated, err := leaf.Populated(); err == nil && !populated {
+			break
+		}
+		_, kept, _ := k.Members()
+		for _, p := range kept {
+			_ = leaf.Expel(p.PID) // A leaf that cannot be removed says so.
+		}
+		if len(kept) == 0 {
+			break
+		}
+	}
+	return leaf.RemoveSoon(tries)
 }

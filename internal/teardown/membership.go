@@ -26,12 +26,9 @@ type Membership struct {
 	Session proc.ID
 	// Leaf is the session's cgroup, or nil.
 	Leaf *cgroup.Leaf
-	// Foreign are children that Root had before the session: a shell started them and then executed mcp-tether in its own
-	// place. Neither they nor their descendants are members, as long as they were seen below them.
+	// Foreign are children of Root that are not the session's: those that it had before, as a shell started them and then executed
+	// mcp-tether in its own place, and helpers of ours. Neither they nor what was seen below them are members.
 	Foreign []proc.ID
-	// Helpers lists processes that Root has started to do its own work, each the leader of a session (setsid(2)). Neither
-	// they, nor what they have started, nor other processes of those sessions are members. It may be nil.
-	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
 	// Began is when the session began: it has not made a container that is older.
@@ -43,8 +40,6 @@ type Membership struct {
 	known map[proc.ID]role
 	// roles are those of the last look, by pid.
 	roles map[int]role
-	// helpers are the sessions (setsid(2)) of Root's helpers.
-	helpers map[int]bool
 	// sparing says that one was seen that is kept, and whole that the leaf holds none.
 	sparing, whole bool
 }
@@ -59,7 +54,7 @@ type role uint8
 
 const (
 	ended   role = iota + 1
-	foreign      // from before the session, or a helper's
+	foreign      // see Membership.Foreign
 	member       // to be ended
 	driven       // to be ended as well: a browser of a program, or something of it
 	spared       // kept on purpose
@@ -73,8 +68,6 @@ func (m *Membership) Members() (end, kept []proc.Stat, err error) {
 	m.roles, m.whys = map[int]role{}, map[int]string{}
 	found, serr := m.addSession(found)
 	found, lerr := m.addLeaf(found)
-	// Asked after the table was read: each helper in the table is known by then.
-	m.helpers = m.sessions(found)
 	for _, p := range found {
 		switch m.judge(p) {
 		case member, driven:
@@ -107,8 +100,7 @@ func (m *Membership) judge(p proc.Stat) role {
 		why string
 	)
 	switch {
-	case was == foreign, above == foreign, slices.Contains(m.Foreign, p.ID), m.helpers[p.Session],
-		m.helpers[p.PID]: // A helper may not have its own session yet.
+	case was == foreign, above == foreign, slices.Contains(m.Foreign, p.ID):
 		is = foreign
 	case p.Dead():
 		is = ended
@@ -120,21 +112,6 @@ func (m *Membership) judge(p proc.Stat) role {
 		m.remember(p, is, why)
 	}
 	return is
-}
-
-// sessions are those (setsid(2)) of Root's helpers. The kernel does not reuse a session's number while the session
-// has a process (pid_namespaces(7) apart). So the number tells what a helper started, even when the helper is gone. If a
-// new process has the number as its pid, the session is not the helper's any more.
-func (m *Membership) sessions(found []proc.Stat) map[int]bool {
-	if m.Helpers == nil {
-		return nil
-	}
-	sessions := map[int]bool{}
-	for _, id := range m.Helpers() {
-		reused := func(p proc.Stat) bool { return p.PID == id.PID && p.Start != id.Start }
-		sessions[id.PID] = !slices.ContainsFunc(found, reused)
-	}
-	return sessions
 }
 
 // Unseen reports whether the last look has met a living process that cannot be read (hidepid).

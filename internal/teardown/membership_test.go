@@ -180,44 +180,6 @@ func TestMembersOfLeaf(t *testing.T) {
 	s.expect(t, "the root inside", nil, nil)
 }
 
-// A helper of ours is no member, nor is what it has started, even if the helper ended before the first look. Its pid
-// proves nothing once another process has it.
-func TestHelpersAreNoMembers(t *testing.T) {
-	s := own(t)
-	k := start(t, "daemon", 1)
-	awaitExit(t, k.PID)
-	var r proc.Reader
-	st, err := r.Stat(k.PIDs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.expect(t, "control: nobody's helper", k.PIDs, nil)
-	gone := proc.ID{PID: st.Session, Start: st.Start}
-	s.Helpers = func() []proc.ID { return []proc.ID{gone} }
-	s.expect(t, "what a helper that has ended left", nil, nil)
-	s.known = nil
-	gone.Start++
-	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
-}
-
-// A helper is no member in the moment before it has a session of its own.
-func TestHelperBeforeItsSessionIsNoMember(t *testing.T) {
-	s := own(t)
-	k := start(t, "rest", 1)
-	var r proc.Reader
-	st, err := r.Stat(k.PID)
-	if err != nil || st.Session == st.PID {
-		t.Fatalf("%+v, %v", st, err)
-	}
-	s.expect(t, "control: not known", k.PIDs, nil)
-	helper := st.ID
-	s.Helpers = func() []proc.ID { return []proc.ID{helper} }
-	s.expect(t, "known", nil, nil)
-	s.known = nil
-	helper.Start--
-	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
-}
-
 // Where orphans do not fall to the root, the terminal session that the supervisor leads tells what is its own. Once another process has
 // the number, it tells nothing.
 func TestMembersOfTerminalSession(t *testing.T) {

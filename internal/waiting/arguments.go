@@ -2,89 +2,49 @@
 
 package waiting
 
-import "unsafe"
-
-// argument is where the n-th word of the command line is; it ends with a zero byte.
-//
-//go:nosplit
-//go:norace
-func argument(n uintptr) uintptr { return word(initialStack + wordSize*(1+n)) }
-
-// environment is where the list of variables begins.
-//
-//go:nosplit
-//go:norace
-func environment() uintptr { return initialStack + wordSize*(2+word(initialStack)) }
-
-// starts reports whether the text at a place begins with prefix.
-//
-//go:nosplit
-//go:norace
-func starts(at uintptr, prefix string) bool {
-	p := uintptr(unsafe.Pointer(unsafe.StringData(prefix)))
-	for end := p + uintptr(len(prefix)); p < end; p, at = p+1, at+1 {
-		if char(p) != char(at) {
-			return false
-		}
-	}
-	return true
-}
-
-// equals reports whether the text at a place is word.
-//
-//go:nosplit
-//go:norace
-func equals(at uintptr, word string) bool {
-	return starts(at, word) && char(at+uintptr(len(word))) == 0
-}
+import "strings"
 
 // isSession reports whether the command line is that of a session, and whether this may have a front.
-//
-//go:nosplit
-//go:norace
 func isSession() (session, front bool) {
-	if word(initialStack) < 2 {
+	if argumentCount() < 2 {
 		return false, false
 	}
-	if equals(argument(1), RoleSession) {
+	switch argument(1) {
+	case RoleSession:
 		return true, false
+	case "run":
+		return true, mayHaveFront()
 	}
-	session = equals(argument(1), "run")
-	return session, session && mayHaveFront()
+	return false, false
 }
 
 // mayHaveFront reports whether one of the flags or variables is there that ask for a front. The runtime will tell; where
 // there is none after all, the waiter executes the program once more (RoleSession).
-//
-//go:nosplit
-//go:norace
 func mayHaveFront() bool {
-	for n, count := uintptr(2), word(initialStack); n < count; n++ {
-		at := argument(n)
-		if equals(at, "--") {
-			break
-		}
-		if char(at) != '-' {
-			continue
-		}
-		for at++; char(at) == '-'; at++ {
-		}
-		if starts(at, "share") || starts(at, "lazy") || starts(at, "hibernate") || starts(at, "on-crash") ||
-			starts(at, "stdout-guard") || starts(at, "keep-stderr") || starts(at, "restart-on") {
+	for n := 2; n < argumentCount() && argument(n) != "--"; n++ {
+		if text := argument(n); text != "" && text[0] == '-' && asksForFront(strings.TrimLeft(text, "-")) {
 			return true
 		}
 	}
-	for at := environment(); word(at) != 0; at += wordSize {
-		if starts(word(at), "MCP_TETHER_") && isFrontVariable(word(at)+uintptr(len("MCP_TETHER_"))) {
+	for _, variable := range environment() {
+		if name, ours := strings.CutPrefix(textAt(variable), "MCP_TETHER_"); ours && asksForFront(name) {
 			return true
 		}
 	}
 	return false
 }
 
-//go:nosplit
-//go:norace
-func isFrontVariable(at uintptr) bool {
-	return starts(at, "SHARE=") || starts(at, "LAZY=") || starts(at, "HIBERNATE=") || starts(at, "ON_CRASH=") ||
-		starts(at, "STDOUT_GUARD=") || starts(at, "KEEP_STDERR=") || starts(at, "RESTART_ON=")
+// asksForFront reports whether a text begins with the name of a flag that asks for a front, or of its variable.
+func asksForFront(text string) bool {
+	name, _, _ := strings.Cut(text, "=")
+	for _, flag := range [...]string{"share", "lazy", "hibernate", "on-crash", "stdout-guard", "keep-stderr", "restart-on"} {
+		same := len(name) == len(flag)
+		for i := 0; same && i < len(flag); i++ {
+			same = name[i] == '_' && flag[i] == '-' || name[i]|0x20 == flag[i]
+		}
+		if same {
+			return true
+		}
+	}
+	return false
 }

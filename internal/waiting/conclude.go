@@ -2,11 +2,7 @@
 
 package waiting
 
-import (
-	"unsafe"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // What a front that sleeps would do at its end needs no runtime. A gateway may have thousands of sleepers, and they all end with it.
 
@@ -18,96 +14,81 @@ const (
 )
 
 // clientHungUp reports whether the client has closed its end, and left nothing to read.
-//
-//go:nosplit
-//go:norace
-func (p *Page) clientHungUp(at *room) bool {
-	at.status = 0
-	return at.polled[onStdin].revents&(unix.POLLHUP|unix.POLLRDHUP) != 0 &&
-		call(unix.SYS_IOCTL, 0, unix.TIOCINQ, uintptr(unsafe.Pointer(&at.status)), 0, 0, 0) == 0 && at.status == 0
+func (w *polled) clientHungUp() bool {
+	var left int32
+	return w[onStdin].Revents&(unix.POLLHUP|unix.POLLRDHUP) != 0 &&
+		call(unix.SYS_IOCTL, 0, unix.TIOCINQ, address(&left)) == 0 && left == 0
 }
 
 // conclude ends a session behind which nothing is left: without its record, and with its line in the history.
-//
-//go:nosplit
-//go:norace
-func (p *Page) conclude(at *room) {
-	if happened == uintptr(ByStdin) || happened == uintptr(ByStdout) {
-		at.clear()
-		at.poll(onParent, p.parentFD, unix.POLLIN)
-		at.poll(onGateway, p.gatewayFD, unix.POLLIN)
-		at.wait(at.now() + closingPause)
-		if at.fired(onParent) || at.fired(onGateway) || p.parentGone() {
-			happened = uintptr(ByParent)
+func (p *Page) conclude() {
+	if early.happened.Kind == ByStdin || early.happened.Kind == ByStdout {
+		var w polled
+		w.clear()
+		w.add(onParent, p.FD.Parent, unix.POLLIN)
+		w.add(onGateway, p.FD.Gateway, unix.POLLIN)
+		w.wait(now() + closingPause)
+		if w.fired(onParent) || w.fired(onGateway) || p.parentGone() {
+			early.happened.Kind = ByParent
 		}
 	}
-	record, code := uintptr(unsafe.Pointer(&p.files)), int64(0)
-	if happened == uintptr(BySignal) {
-		code = 128 + int64(detail)
+	code := 0
+	if early.happened.Kind == BySignal {
+		code = 128 + int(early.happened.Signal)
 	}
-	call(unix.SYS_UNLINKAT, atWorkingDir, record, 0, 0, 0, 0)
-	if size := p.finishDraft(at, code); size > 0 {
-		p.expire()
+	call(unix.SYS_UNLINKAT, atWorkingDir, address(&p.files), 0)
+	var line [maxDraft + 128]byte
+	if past := p.finishDraft(line[:0], code); len(past) > 0 {
+		expire()
 		flags := uintptr(unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_CLOEXEC)
-		fd := call(unix.SYS_OPENAT, uintptr(p.historyFD), after(record), flags, 0o600, 0, 0)
-		call(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&at.text)), size, 0, 0, 0)
+		fd := call(unix.SYS_OPENAT, uintptr(p.FD.History), address(&after(p.files[:])[0]), flags, 0o600)
+		call(unix.SYS_WRITE, uintptr(fd), address(&past[0]), uintptr(len(past)))
 	}
 	exit(code)
 }
 
-// finishDraft completes the session's line for the history, and returns its size; 0 for none.
-//
-//go:nosplit
-//go:norace
-func (p *Page) finishDraft(at *room, code int64) uintptr {
-	text, size := uintptr(unsafe.Pointer(&at.text)), uintptr(p.drafted)
-	if p.historyFD < 0 || size == 0 || size > maxDraft ||
-		call(unix.SYS_PREAD64, uintptr(p.keptFD), text, size, uintptr(p.draft), 0, 0) != int64(size) {
-		return 0
+// finishDraft completes the session's line for the history in the memory of to; it is empty where there is none.
+func (p *Page) finishDraft(to []byte, code int) []byte {
+	size := p.drafted
+	if p.FD.History < 0 || size == 0 || size > maxDraft {
+		return nil
 	}
-	to := at.number(text+size, ",\"seconds\":", max((at.now()-p.began)/millisecond, 1))
-	to = at.number(to, "e-3,\"cause\":\"", 0)
-	switch happened {
-	case uintptr(BySignal):
-		to = at.number(at.number(to, "signal\",\"signal\":\"", 0), signalName(detail), 0)
-	case uintptr(ByStdin):
-		to = at.number(to, "stdin-closed", 0)
-	case uintptr(ByStdout):
-		to = at.number(to, "stdout-closed", 0)
+	to = to[:size]
+	if call(unix.SYS_PREAD64, uintptr(p.FD.Kept), address(&to[0]), uintptr(size), uintptr(p.draft)) != size {
+		return nil
+	}
+	to = appendInt(to, `,"seconds":`, max((now()-p.began)/millisecond, 1))
+	to = append(to, `e-3,"cause":"`...)
+	switch early.happened.Kind {
+	case BySignal:
+		to = append(append(to, `signal","signal":"`...), signalName(early.happened.Signal)...)
+	case ByStdin:
+		to = append(to, "stdin-closed"...)
+	case ByStdout:
+		to = append(to, "stdout-closed"...)
 	default:
-		to = at.number(to, "gateway-gone", 0)
+		to = append(to, "gateway-gone"...)
 	}
-	if to = at.number(to, "\",\"exit\":", code); code == 0 {
-		to = at.number(to, "0", 0)
-	}
-	return at.number(to, "}\n", 0) - text
+	return append(appendInt(to, `","exit":`, code), "}\n"...)
 }
 
 // signalName is the name of a signal that ends.
-//
-//go:nosplit
-//go:norace
-func signalName(sig uintptr) string {
+func signalName(sig unix.Signal) string {
 	switch sig {
-	case uintptr(unix.SIGHUP):
+	case unix.SIGHUP:
 		return "SIGHUP"
-	case uintptr(unix.SIGINT):
+	case unix.SIGINT:
 		return "SIGINT"
-	case uintptr(unix.SIGQUIT):
+	case unix.SIGQUIT:
 		return "SIGQUIT"
 	}
 	return "SIGTERM"
 }
 
 // expire has the kernel end this process if the history takes too long.
-//
-//go:nosplit
-//go:norace
-func (p *Page) expire() {
-	var timer [4]int64
-	timer[2] = homePatience
-	mask := ^uint64(1 << (unix.SIGALRM - 1))
-	p.setAction(uintptr(unix.SIGALRM), defaultAction)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&mask)), 0, sigSetSize, 0, 0)
-	call(unix.SYS_SETITIMER, unix.ITIMER_REAL, uintptr(unsafe.Pointer(&timer)), 0, 0, 0, 0)
+func expire() {
+	timer := [4]int{2: homePatience}
+	setAction(unix.SIGALRM, defaultAction)
+	setMask(^uint64(1 << (unix.SIGALRM - 1)))
+	call(unix.SYS_SETITIMER, unix.ITIMER_REAL, address(&timer), 0)
 }

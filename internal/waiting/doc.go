@@ -57,15 +57,14 @@
 // are killed. If there is no room then either, it removes leaf and record and exits. A waiter has nothing below it: it ends its
 // session alone, and a client that has written waits for room.
 //
-// The code is Go that runs without a runtime, on the kernel's stack:
-//   - Each function is nosplit and norace: there is no g that says where the stack ends. The linker bounds all frames
-//     of a chain of calls to 792 bytes. So buffers live in the page, and walks use addresses: an index that the compiler
-//     cannot prove costs a frame of half of that.
-//   - No pointer is written to a global, because a write barrier would need the runtime.
-//   - Only amd64 needs a thread pointer: what lies between assembly and Go reads g through it. The runtime sets its own.
-//   - A fork here is a plain copy of one thread, so the child may go on with anything.
+// The code is Go that runs without a runtime, on the kernel's stack. Its g is zeros, so that every check of the stack's end passes
+// (entry_linux_*.s). Whatever needs a scheduler or the heap would crash:
+//   - Nothing may escape to the heap: no closure that does, no append beyond the capacity, no interface made of a number, no map. A test
+//     reads what the compiler says of that.
+//   - System calls are raw (call): those of package unix tell the scheduler.
+//   - No defer, goroutine, channel or timer. An index out of range ends the process.
 //
 // What you may touch: the table above is supervisor.go, anchor.go and waiter.go, a row a case. Only files with "amd64 || arm64"
-// on top run without a runtime; the others are plain Go, for the processes that have one. A new field of Page needs no more than
-// its line. The linker refuses a chain of calls whose frames are too large; build for both processors (make build GOARCH=arm64).
+// on top run without a runtime, entered.go aside; the others are for the processes that have one. A new field of Page needs no more than
+// its line. Build for both processors (make build GOARCH=arm64).
 package waiting

@@ -3,17 +3,21 @@
 package waiting
 
 import (
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// Written before the runtime starts, and only read by it. They are numbers, because a pointer would need a write barrier.
-var initialStack, pageAddress, thisRole, happened, detail uintptr
-
-// What the runtime changes of what a process inherits: sets of signals with bit n-1 for signal n, and RLIMIT_NOFILE.
-var blockedBefore, ignoredBefore, filesBefore, mostFilesBefore uint64
+// early is written before the runtime starts, and only read by it. It is one variable, so that it takes one page, and has no pointer:
+// the memory is not the runtime's.
+var early struct {
+	stack    uintptr // where the kernel has left command line and environment; atExec writes it
+	page     uintptr
+	role     Role
+	happened Event
+	// found is what the runtime changes of what a process inherits.
+	found Inherited
+}
 
 // atExec is the entry point of the linked binary, which the flag -E of the linker names. It calls begin.
 func atExec()
@@ -21,58 +25,10 @@ func atExec()
 // No Go code calls them.
 var _, _ = atExec, begin
 
-const (
-	// wordSize is the size of an address, in bytes.
-	wordSize = 8
-	// sigSetSize is that of the kernel's signal set (rt_sigprocmask(2)).
-	sigSetSize = 8
-	// The handlers of sigaction(2), which begin struct kernel_sigaction.
-	defaultAction, ignoreAction = 0, 1
-	// enoughMemory is what the runtime reserves when it starts, in bytes, and some more.
-	enoughMemory = 0x30000000
-)
-
-// call makes a system call. The result is negative for an error: -errno.
-//
-//go:nosplit
-//go:norace
-func call(number, a, b, c, d, e, f uintptr) int64 {
-	r, _, errno := syscall.RawSyscall6(number, a, b, c, d, e, f)
-	if errno != 0 {
-		return -int64(errno)
-	}
-	return int64(r)
-}
-
-//go:nosplit
-//go:norace
-func word(at uintptr) uintptr { return **(**uintptr)(unsafe.Pointer(&at)) }
-
-//go:nosplit
-//go:norace
-func setWord(at, to uintptr) { **(**uintptr)(unsafe.Pointer(&at)) = to }
-
-//go:nosplit
-//go:norace
-func char(at uintptr) byte { return **(**byte)(unsafe.Pointer(&at)) }
-
-//go:nosplit
-//go:norace
-func setChar(at uintptr, to byte) { **(**byte)(unsafe.Pointer(&at)) = to }
-
-// fail says why nothing was started, and ends the process.
-//
-//go:nosplit
-//go:norace
-func fail(why string) {
-	call(unix.SYS_WRITE, 2, uintptr(unsafe.Pointer(unsafe.StringData(why))), uintptr(len(why)), 0, 0, 0)
-	call(unix.SYS_EXIT_GROUP, ExitFailure, 0, 0, 0, 0, 0)
-}
+// enoughMemory is what the runtime reserves when it starts, in bytes, and some more.
+const enoughMemory = 0x30000000
 
 // begin is what atExec calls. The runtime starts when it returns.
-//
-//go:nosplit
-//go:norace
 func begin() {
 	remember()
 	session, front := isSession()
@@ -80,182 +36,131 @@ func begin() {
 		return
 	}
 	p := mapPage()
-	if front && p.terminal == 0 {
+	if front && !p.Terminal {
 		for !p.forkFront() {
 			p.watch()
 			p.waitAsleep()
 		}
 		return
 	}
-	call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
-	s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if s < 0 {
-		fail("mcp-tether: no process can be started\n")
-	}
+	call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1)
+	s := mustFork(0)
 	if s == 0 {
-		if why, what := p.supervise(); why != 0 {
-			if !p.makeRoom(&p.supervisorRoom, false) {
+		if ev := p.supervise(); ev.Kind != 0 {
+			if !p.makeRoom(false) {
 				p.giveUp()
 			}
-			p.jump(Supervisor, why, what)
+			jump(Supervisor, ev)
 		}
 		return
 	}
-	for p.supervisor = s; ; p.supervisor = s {
+	for p.Pid.Supervisor = s; ; p.Pid.Supervisor = s {
 		p.closeUnneeded()
 		p.watch()
 		// A runtime that gets no thread aborts: then the supervisor has exited, and was not killed.
-		if !p.makeRoom(&p.anchorRoom, p.fate&0x7f == 0) {
+		if !p.makeRoom(p.fate&0x7f == 0) {
 			p.giveUp()
 		}
 		if s = p.forkRecovery(); s == 0 {
-			dieWith(p.anchor)
-			p.jump(Recovery, 0, 0)
+			dieWith(p.Pid.Anchor)
+			jump(Recovery, Event{})
 			return
 		}
 		if s < 0 {
-			p.makeRoom(&p.anchorRoom, true)
+			p.makeRoom(true)
 			p.giveUp()
 		}
 	}
 }
 
 // mapPage maps the page, and notes who has started this process.
-//
-//go:nosplit
-//go:norace
 func mapPage() *Page {
-	name := "mcp-tether\x00" // a front has executed /proc/self/exe
-	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(name))), 0, 0, 0, 0)
+	call(unix.SYS_PRCTL, unix.PR_SET_NAME, textAddress("mcp-tether\x00")) // a front has executed /proc/self/exe
 	m := call(unix.SYS_MMAP, 0, unsafe.Sizeof(Page{}), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
 	if m < 0 && m > -4096 {
 		fail("mcp-tether: no memory to start\n")
 	}
-	pageAddress = uintptr(m)
-	p := *(**Page)(unsafe.Pointer(&pageAddress))
+	early.page = uintptr(m)
+	p := thePage()
 	p.noteInherited()
-	p.fate = int64(unix.SIGKILL)
-	p.anchor, p.supervisor = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0), 0
-	p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD = -1, -1, -1, -1
-	p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD, p.historyFD = -1, -1, -1, -1, -1, -1
-	if p.parent = call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0); p.parent > 0 {
-		p.parentFD = call(unix.SYS_PIDFD_OPEN, uintptr(p.parent), 0, 0, 0, 0, 0)
-		if p.parentFD == -int64(unix.ENOSYS) {
+	p.fate = int(unix.SIGKILL)
+	p.FD = Descriptors{Parent: -1, Gateway: -1, Anchor: -1, Signals: -1, Lock: -1, Leaf: -1, Kill: -1, Listener: -1, Kept: -1, History: -1}
+	p.Pid.Anchor, p.Pid.Parent = getpid(), getppid()
+	if p.Pid.Parent > 0 {
+		p.FD.Parent = openPidfd(p.Pid.Parent)
+		if p.FD.Parent == -int(unix.ENOSYS) {
 			fail("mcp-tether: the kernel has no pidfds (Linux 5.4): nothing was started\n")
 		}
-		if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != p.parent {
+		if getppid() != p.Pid.Parent {
 			fail("mcp-tether: the gateway ended while its session started: nothing was started\n")
 		}
 	}
-	p.signalFD = p.openSignals()
-	if p.signalFD < 0 {
+	if p.FD.Signals = p.openSignals(); p.FD.Signals < 0 {
 		fail("mcp-tether: no descriptor to start with\n")
 	}
 	return p
 }
 
+func thePage() *Page { return *(**Page)(unsafe.Pointer(&early.page)) }
+
 // remember notes what the runtime is about to change.
-//
-//go:nosplit
-//go:norace
 func remember() {
-	var action [4]uintptr
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, 0, uintptr(unsafe.Pointer(&blockedBefore)), sigSetSize, 0, 0)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, 0, address(&early.found.Mask), sigSetSize)
 	for sig := uintptr(1); sig <= 64; sig++ {
-		if call(unix.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&action)), sigSetSize, 0, 0) == 0 && action[0] == ignoreAction {
-			ignoredBefore |= 1 << (sig - 1)
+		var action [4]uintptr
+		if call(unix.SYS_RT_SIGACTION, sig, 0, address(&action), sigSetSize) == 0 && action[0] == ignoreAction {
+			early.found.Ignored |= 1 << (sig - 1)
 		}
 	}
-	if call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, 0, uintptr(unsafe.Pointer(&action)), 0, 0) == 0 {
-		filesBefore, mostFilesBefore = uint64(action[0]), uint64(action[1])
-	}
+	var files unix.Rlimit
+	call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, 0, address(&files))
+	early.found.Files, early.found.MostFiles = files.Cur, files.Max
 }
 
 // noteInherited notes what the anchor has inherited and blocks all signals.
-//
-//go:nosplit
-//go:norace
 func (p *Page) noteInherited() {
-	at := &p.anchorRoom
-	where := uintptr(unsafe.Pointer(&at.text))
-	if call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_AS, 0, where, 0, 0) == 0 && word(where) < enoughMemory {
+	var memory unix.Rlimit
+	if call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_AS, 0, address(&memory)) == 0 && memory.Cur < enoughMemory {
 		fail("mcp-tether: the limit of address space is too small to start: raise it, as by ulimit -v 1048576\n")
 	}
-	for fd := uintptr(0); fd < 3; fd++ {
-		if call(unix.SYS_FCNTL, fd, unix.F_GETFD, 0, 0, 0, 0) < 0 {
-			p.closed |= 1 << fd
-		}
+	for fd := range p.closed {
+		p.closed[fd] = call(unix.SYS_FCNTL, uintptr(fd), unix.F_GETFD) < 0
 	}
-	mask := ^uint64(0)
-	p.ignored = ignoredBefore & (1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
-	mask &^= p.ignored
-	if call(unix.SYS_GETPGID, 0, 0, 0, 0, 0, 0) == call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0) {
-		p.leads = 1
-	}
-	if p.onTerminal() {
-		p.terminal = 1
-		mask &^= 1<<(unix.SIGTSTP-1) | 1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1)
-	}
-	at.left.Sec = int64(mask)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&at.left)), uintptr(unsafe.Pointer(&p.mask)), sigSetSize, 0, 0)
+	p.Ignored = early.found.Ignored & (1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
+	group := call(unix.SYS_GETPGID, 0)
+	p.leads = group == getpid()
+	// Standard input may be the terminal, and we in its foreground: a person started us there.
+	var foreground int32
+	p.Terminal = call(unix.SYS_IOCTL, 0, unix.TIOCGPGRP, address(&foreground)) == 0 && int(foreground) == group
+	p.mask = setMask(p.blocked())
 	// A parent that ignores SIGCHLD has no zombies, and so would we: no exit code, and no event.
-	if ignoredBefore>>(unix.SIGCHLD-1)&1 != 0 {
-		p.childrenIgnored = 1
-		p.setAction(uintptr(unix.SIGCHLD), defaultAction)
+	if p.childrenIgnored = early.found.Ignored>>(unix.SIGCHLD-1)&1 != 0; p.childrenIgnored {
+		setAction(unix.SIGCHLD, defaultAction)
 	}
 }
 
-// setAction sets the action for a signal.
-//
-//go:nosplit
-//go:norace
-func (p *Page) setAction(sig, action uintptr) {
-	var a [4]uintptr
-	a[0] = action
-	call(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&a)), 0, sigSetSize, 0, 0)
-}
-
-// onTerminal reports whether standard input is the terminal, and we are in its foreground: a person started us there.
-//
-//go:nosplit
-//go:norace
-func (p *Page) onTerminal() bool {
-	group := uintptr(unsafe.Pointer(&p.anchorRoom.status))
-	return call(unix.SYS_IOCTL, 0, unix.TIOCGPGRP, group, 0, 0, 0) == 0 &&
-		int64(int32(p.anchorRoom.status)) == call(unix.SYS_GETPGID, 0, 0, 0, 0, 0, 0)
+// blocked are the signals that are blocked while no runtime is there.
+func (p *Page) blocked() uint64 {
+	all := ^p.Ignored
+	if p.Terminal {
+		all &^= 1<<(unix.SIGTSTP-1) | 1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1)
+	}
+	return all
 }
 
 // openSignals makes a descriptor for all signals that are blocked.
-//
-//go:nosplit
-//go:norace
-func (p *Page) openSignals() int64 {
-	all := ^uint64(0) &^ p.ignored
-	if p.terminal != 0 {
-		all &^= 1<<(unix.SIGTSTP-1) | 1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1)
-	}
-	p.anchorRoom.left.Sec = int64(all)
-	return call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&p.anchorRoom.left)), sigSetSize, unix.SFD_CLOEXEC|unix.SFD_NONBLOCK, 0, 0)
+func (p *Page) openSignals() int {
+	all := p.blocked()
+	return call(unix.SYS_SIGNALFD4, ^uintptr(0), address(&all), sigSetSize, unix.SFD_CLOEXEC|unix.SFD_NONBLOCK)
 }
 
 // jump prepares for the runtime, which starts when the caller returns. The runtime unblocks the signals that end before it
 // catches them: until then they are ignored. All others stay blocked.
-//
-//go:nosplit
-//go:norace
-func (p *Page) jump(role Role, why, what uintptr) {
-	for sig := uintptr(1); sig <= uintptr(unix.SIGTERM); sig++ {
-		if ends(sig) || sig == uintptr(unix.SIGABRT) {
-			p.setAction(sig, ignoreAction)
+func jump(role Role, ev Event) {
+	for sig := unix.SIGHUP; sig <= unix.SIGTERM; sig++ {
+		if ends(sig) || sig == unix.SIGABRT {
+			setAction(sig, ignoreAction)
 		}
 	}
-	thisRole, happened, detail = uintptr(role), why, what
-}
-
-// ends reports whether a signal ends a session.
-//
-//go:nosplit
-//go:norace
-func ends(sig uintptr) bool {
-	return sig >= uintptr(unix.SIGHUP) && sig <= uintptr(unix.SIGQUIT) || sig == uintptr(unix.SIGTERM)
+	early.role, early.happened = role, ev
 }

@@ -8,12 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Frontless says that the session needs no front: the waiter executes it without one when this process has exited.
-func (p *Page) Frontless() { p.frontless = 1 }
-
 // SetFront tells the waiter how long the end of the session may take, and the pidfd of a gateway behind a launcher; -1 is none.
 func (p *Page) SetFront(longest time.Duration, gateway int) {
-	p.longest, p.gatewayFD = longest.Nanoseconds(), int64(gateway)
+	p.longest, p.FD.Gateway = int(longest), gateway
 }
 
 // Closing is what the waiter needs to end a session that sleeps, in place of a front.
@@ -30,24 +27,22 @@ type Closing struct {
 	Age time.Duration
 }
 
-// maxDraft bounds such a line, in bytes. The end of it must fit into a room's text as well.
+// maxDraft bounds such a line, in bytes.
 const maxDraft = 3900
 
 // setClosing tells how the session ends if it sleeps until then. What does not fit is left to a front.
 func (p *Page) setClosing(c Closing) {
-	p.quiet, p.drafted, p.historyFD = 0, int64(len(c.Past)), int64(c.Directory)
-	if fits := join(p.files[:], []string{c.Record, c.File}) && len(c.Past) <= maxDraft; fits && c.Quiet {
-		p.quiet = 1
-	}
+	fits := join(p.files[:], []string{c.Record, c.File}) && len(c.Past) <= maxDraft
+	p.quiet, p.drafted, p.FD.History = fits && c.Quiet, len(c.Past), c.Directory
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
-	p.began = now.Nano() - c.Age.Nanoseconds()
+	p.began = int(now.Nano()) - int(c.Age)
 }
 
 // Save leaves what the next front needs. The caller has nothing to do until then, and exits: the waiter forks the next one when
 // there is something to do, or ends the session alone.
 func (p *Page) Save(state []byte, c Closing) error {
-	fd := int(p.keptFD)
+	fd := p.FD.Kept
 	if fd < 0 {
 		made, err := unix.MemfdCreate("mcp-tether", unix.MFD_CLOEXEC)
 		if err != nil {
@@ -60,7 +55,7 @@ func (p *Page) Save(state []byte, c Closing) error {
 		n, err := unix.Pwrite(fd, all[at:], int64(at))
 		if err != nil {
 			unix.Close(fd)
-			p.keptFD = -1
+			p.FD.Kept = -1
 			return fmt.Errorf("write what the next front needs: %w", err)
 		}
 		at += n
@@ -69,40 +64,34 @@ func (p *Page) Save(state []byte, c Closing) error {
 		return fmt.Errorf("write what the next front needs: %w", err)
 	}
 	p.setClosing(c)
-	p.keptFD, p.draft, p.saved = int64(fd), int64(len(state)), 1
+	p.FD.Kept, p.draft, p.saved = fd, len(state), true
 	return nil
 }
 
 // Saved is what the front before has left; nil for the first one. If the caller is killed before Awake, there is another one.
 func (p *Page) Saved() ([]byte, error) {
-	if p.saved == 0 {
+	if !p.saved {
 		return nil, nil
 	}
 	state := make([]byte, p.draft)
-	if n, err := unix.Pread(int(p.keptFD), state, 0); err != nil || n < len(state) {
+	if n, err := unix.Pread(p.FD.Kept, state, 0); err != nil || n < len(state) {
 		return nil, fmt.Errorf("read what the front before has left (%d of %d bytes): %w", n, len(state), err)
 	}
 	return state, nil
 }
 
-// HasWaiter reports whether a waiter is there that goes on without a front.
-func (p *Page) HasWaiter() bool { return p.anchor > 0 }
-
-// Lock is the descriptor of the record's lock; -1 without.
-func (p *Page) Lock() int { return int(p.lockFD) }
-
 // Resumes reports whether a front before has left something.
-func (p *Page) Resumes() bool { return p.saved != 0 }
+func (p *Page) Resumes() bool { return p.saved }
 
 // Awake says that this front has begun to act: the session ends with it from now on.
 func (p *Page) Awake() {
-	p.saved, p.takeovers = 0, 0
-	if p.keptFD >= 0 {
-		unix.Close(int(p.keptFD)) // It takes memory while there is a front.
-		p.keptFD = -1
+	p.saved, p.takeovers = false, 0
+	if p.FD.Kept >= 0 {
+		unix.Close(p.FD.Kept) // It takes memory while there is a front.
+		p.FD.Kept = -1
 	}
-	if p.historyFD >= 0 {
-		unix.Close(int(p.historyFD))
-		p.historyFD = -1
+	if p.FD.History >= 0 {
+		unix.Close(p.FD.History)
+		p.FD.History = -1
 	}
 }

@@ -13,12 +13,11 @@ import (
 
 // What the starter has found out is in the page as the supervisor reads it: texts that end with a zero byte, the last one empty.
 func TestSetStart(t *testing.T) {
-	p := &Page{processes: processes{supervisor: int64(os.Getpid())}} // it gets SIGCHLD, which does nothing
+	p := &Page{Pid: Pids{Supervisor: os.Getpid()}} // it gets SIGCHLD, which does nothing
 	s := Start{
 		Path: "/bin/srv", Words: 3, Drop: []string{"A=", "B="}, Add: []string{"C=1", "D="},
 		Leaf: 4, Kill: 5, Listener: -1, Gateway: 7, MustMove: true, Longest: time.Second,
 	}
-	p.SetLock(6)
 	if err := p.SetStart(s); err != nil {
 		t.Fatal(err)
 	}
@@ -27,11 +26,11 @@ func TestSetStart(t *testing.T) {
 			t.Errorf("%q, want %q", got[:len(want)], want)
 		}
 	}
-	if p.ready != 1 || p.words != 3 || p.mustMove != 1 || p.longest != int64(time.Second) || p.Path() != s.Path {
-		t.Errorf("ready %d, words %d, must move %d, longest %d, path %q", p.ready, p.words, p.mustMove, p.longest, p.Path())
+	if !p.ready || p.words != 3 || !p.mustMove || p.longest != int(time.Second) || p.Path() != s.Path {
+		t.Errorf("ready %t, words %d, must move %t, longest %d, path %q", p.ready, p.words, p.mustMove, p.longest, p.Path())
 	}
-	if p.leafFD != 4 || p.killFD != 5 || p.listenFD != -1 || p.gatewayFD != 7 {
-		t.Errorf("descriptors %+v", p.held)
+	if want := (Descriptors{Leaf: 4, Kill: 5, Listener: -1, Gateway: 7}); p.FD != want {
+		t.Errorf("descriptors %+v", p.FD)
 	}
 }
 
@@ -52,17 +51,17 @@ func TestSetStartThatDoesNotFit(t *testing.T) {
 		"one byte too much":    {Start{Drop: []string{"x", fits(len(Page{}.drop) - 1)}}, false},
 		"all the room, in two": {Start{Drop: []string{"x", fits(len(Page{}.drop) - 2)}}, true},
 	} {
-		p := &Page{processes: processes{supervisor: int64(os.Getpid())}}
+		p := &Page{Pid: Pids{Supervisor: os.Getpid()}}
 		err := p.SetStart(c.s)
-		if fits := err == nil; fits != c.fits || !fits && !errors.Is(err, unix.E2BIG) || (p.ready == 1) != c.fits {
-			t.Errorf("%s: %v, ready %d", name, err, p.ready)
+		if fits := err == nil; fits != c.fits || !fits && !errors.Is(err, unix.E2BIG) || p.ready != c.fits {
+			t.Errorf("%s: %v, ready %t", name, err, p.ready)
 		}
 	}
 }
 
 // The end of a session begins once, and the server's status is told once it has ended.
 func TestPageTells(t *testing.T) {
-	p := &Page{processes: processes{anchor: int64(os.Getpid())}} // it gets SIGCHLD as well
+	p := &Page{Pid: Pids{Anchor: os.Getpid()}} // it gets SIGCHLD as well
 	p.NoteEnd()
 	asked := p.asked
 	if p.NoteEnd(); asked == 0 || p.asked != asked {
@@ -71,15 +70,15 @@ func TestPageTells(t *testing.T) {
 	if failed, unmoved := p.Failure(); failed != nil || unmoved != nil {
 		t.Errorf("a new page has failed: %v, %v", failed, unmoved)
 	}
-	p.errno, p.unmoved, p.closed = int64(unix.ENOENT), int64(unix.EPERM), 1<<1
+	p.errno, p.unmoved, p.closed[1] = int(unix.ENOENT), int(unix.EPERM), true
 	failed, unmoved := p.Failure()
 	if !errors.Is(failed, unix.ENOENT) || !errors.Is(unmoved, unix.EPERM) {
 		t.Errorf("%v, %v", failed, unmoved)
 	}
 	if p.Closed(0) || !p.Closed(1) || p.Closed(2) {
-		t.Errorf("closed %b", p.closed)
+		t.Errorf("closed %v", p.closed)
 	}
-	p.server, p.status, p.reaped = 9, 3<<8, 1
+	p.server, p.status, p.reaped = 9, 3<<8, true
 	if pid, ws, ended := p.Server(); pid != 9 || ws.ExitStatus() != 3 || !ended {
 		t.Errorf("the server %d has ended %t with %d", pid, ended, ws.ExitStatus())
 	}

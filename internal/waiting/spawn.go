@@ -3,80 +3,82 @@
 package waiting
 
 import (
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
+// cloneArgs is struct clone_args, version 2 (clone(2)).
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+}
+
 // spawn forks and executes the server, in its leaf if it has one.
-//
-//go:nosplit
-//go:norace
-func (p *Page) spawn(at *room) (why, what uintptr) {
-	pid := int64(-1)
-	if p.leafFD >= 0 {
-		p.clone.flags, p.clone.exitSignal, p.clone.cgroup = unix.CLONE_INTO_CGROUP, uint64(unix.SIGCHLD), uint64(p.leafFD)
-		if pid = call(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&p.clone)), unsafe.Sizeof(p.clone), 0, 0, 0, 0); pid < 0 {
+func (p *Page) spawn(w *polled) Event {
+	pid := -1
+	if p.FD.Leaf >= 0 {
+		args := cloneArgs{flags: unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD), cgroup: uint64(p.FD.Leaf)}
+		if pid = call(unix.SYS_CLONE3, address(&args), unsafe.Sizeof(args)); pid < 0 {
 			p.unmoved = -pid
 		}
 	}
-	if pid < 0 && p.mustMove == 0 {
-		pid = call(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if pid < 0 && !p.mustMove {
+		pid = fork(0)
 	}
 	if pid == 0 {
-		p.execute()
+		p.becomeServer()
 	}
 	if pid < 0 {
 		p.errno = -pid
-		return uintptr(ByExec), 0
+		return Event{Kind: ByExec}
 	}
 	p.server = pid
 	p.spawned = 1
-	call(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&p.spawned)), futexWake, 1, 0, 0, 0)
-	at.poll(onGateway, p.gatewayFD, unix.POLLIN)
-	if p.closed&1 == 0 {
-		at.poll(onStdin, 0, unix.POLLRDHUP)
+	call(unix.SYS_FUTEX, address(&p.spawned), futexWake, 1, 0, 0, 0)
+	w.add(onGateway, p.FD.Gateway, unix.POLLIN)
+	w.addStreams(p, 0)
+	w.add(onClient, p.FD.Listener, unix.POLLIN)
+	return Event{}
+}
+
+// addStreams waits for the ends of the client's streams, and for more on standard input.
+func (w *polled) addStreams(p *Page, more int16) {
+	if !p.closed[0] {
+		w.add(onStdin, 0, more|unix.POLLRDHUP)
 	}
-	if p.closed&2 == 0 {
-		at.poll(onStdout, 1, 0)
+	if !p.closed[1] {
+		w.add(onStdout, 1, 0)
 	}
-	at.poll(onClient, p.listenFD, unix.POLLIN)
-	return 0, 0
 }
 
 // futexWake is FUTEX_WAKE (futex(2)).
 const futexWake = 1
 
-// execute is the server before its program: a copy of the supervisor. It never returns. Should the supervisor be killed, the
+// becomeServer is the server before its program: a copy of the supervisor. It never returns. Should the supervisor be killed, the
 // kernel kills the server.
-//
-//go:nosplit
-//go:norace
-func (p *Page) execute() {
-	dieWith(p.supervisor)
-	if p.terminal == 0 {
+func (p *Page) becomeServer() {
+	dieWith(p.Pid.Supervisor)
+	if !p.Terminal {
 		p.separate()
 	}
-	p.group = call(unix.SYS_GETPGID, 0, 0, 0, 0, 0, 0)
-	for fd := uintptr(0); fd < 3; fd++ { // the starter's runtime has opened /dev/null
-		if p.closed>>fd&1 != 0 {
-			call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	p.group = call(unix.SYS_GETPGID, 0)
+	for fd, closed := range p.closed { // the starter's runtime has opened /dev/null
+		if closed {
+			closeFD(fd)
 		}
 	}
-	if p.childrenIgnored != 0 {
-		p.setAction(uintptr(unix.SIGCHLD), ignoreAction)
+	if p.childrenIgnored {
+		setAction(unix.SIGCHLD, ignoreAction)
 	}
 	p.editEnvironment()
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)
-	path, args := uintptr(unsafe.Pointer(&p.path)), initialStack+wordSize*(1+uintptr(p.words))
-	errno := -call(unix.SYS_EXECVE, path, args, environment(), 0, 0, 0)
-	if errno == int64(unix.ENOEXEC) {
+	setMask(p.mask)
+	file, args := address(&p.path), wordsAt(early.stack, p.words+2)[p.words:]
+	errno := execute(file, address(&args[1]))
+	if errno == int(unix.ENOEXEC) {
 		// A script without "#!": execvp(3), which the gateway would have used, hands it to the shell.
-		shell := "/bin/sh\x00"
-		at := uintptr(unsafe.Pointer(unsafe.StringData(shell)))
-		setWord(args, path)
-		setWord(args-wordSize, at)
-		errno = -call(unix.SYS_EXECVE, at, args-wordSize, environment(), 0, 0, 0)
+		args[0], args[1] = textAddress("/bin/sh\x00"), file
+		errno = execute(args[0], address(&args[0]))
 	}
 	p.errno = errno
 	exit(127)
@@ -84,74 +86,48 @@ func (p *Page) execute() {
 
 // separate puts the server into a process group of its own. It leads that only if the gateway has made the anchor lead one: what
 // setsid(1) does, and "kill -- -$$", depends on it. Otherwise the leader is a child that has exited at once, without a signal.
-//
-//go:nosplit
-//go:norace
 func (p *Page) separate() {
-	leader := int64(-1)
-	if p.leads == 0 {
-		leader = call(unix.SYS_CLONE, 0, 0, 0, 0, 0, 0)
+	leader := -1
+	if !p.leads {
+		leader = call(unix.SYS_CLONE, 0)
 	}
 	if leader == 0 {
-		call(unix.SYS_SETPGID, 0, 0, 0, 0, 0, 0)
+		call(unix.SYS_SETPGID, 0, 0)
 		exit(0)
 	}
 	if leader < 0 {
-		call(unix.SYS_SETPGID, 0, 0, 0, 0, 0, 0)
+		call(unix.SYS_SETPGID, 0, 0)
 		return
 	}
 	// Dead, it leads the group until it is waited for.
-	call(unix.SYS_WAITID, unix.P_PID, uintptr(leader), 0, unix.WEXITED|unix.WNOWAIT|unix.WALL, 0, 0)
-	if call(unix.SYS_SETPGID, 0, uintptr(leader), 0, 0, 0, 0) < 0 {
-		call(unix.SYS_SETPGID, 0, 0, 0, 0, 0, 0)
+	call(unix.SYS_WAITID, unix.P_PID, uintptr(leader), 0, unix.WEXITED|unix.WNOWAIT|unix.WALL, 0)
+	if call(unix.SYS_SETPGID, 0, uintptr(leader)) < 0 {
+		call(unix.SYS_SETPGID, 0, 0)
 	}
-	call(unix.SYS_WAIT4, uintptr(leader), 0, unix.WALL, 0, 0, 0)
+	call(unix.SYS_WAIT4, uintptr(leader), 0, unix.WALL, 0)
 }
 
-// editEnvironment takes variables from the list that the kernel has made, and adds others. Behind the list is the auxiliary
-// vector (getauxval(3)), which is longer than what is added, and which a process that is about to execute does not need.
-//
-//go:nosplit
-//go:norace
+// editEnvironment takes variables from the list that the kernel has made, and adds others.
 func (p *Page) editEnvironment() {
-	to := environment()
-	for from := to; word(from) != 0; from += wordSize {
-		if !p.drops(word(from)) {
-			setWord(to, word(from))
-			to += wordSize
+	all := environment()
+	list := all[:0]
+	for _, variable := range all {
+		if !p.drops(textAt(variable)) {
+			list = append(list, variable)
 		}
 	}
-	for text := uintptr(unsafe.Pointer(&p.add)); char(text) != 0; text = after(text) {
-		setWord(to, text)
-		to += wordSize
+	for texts := p.add[:]; texts[0] != 0; texts = after(texts) {
+		list = append(list, address(&texts[0]))
 	}
-	setWord(to, 0)
+	_ = append(list, 0)
 }
 
 // drops reports whether the server does not get a variable.
-//
-//go:nosplit
-//go:norace
-func (p *Page) drops(variable uintptr) bool {
-	for text := uintptr(unsafe.Pointer(&p.drop)); char(text) != 0; text = after(text) {
-		a, b := text, variable
-		for char(a) != 0 && char(a) == char(b) {
-			a, b = a+1, b+1
-		}
-		if char(a) == 0 {
+func (p *Page) drops(variable string) bool {
+	for texts := p.drop[:]; texts[0] != 0; texts = after(texts) {
+		if strings.HasPrefix(variable, textAt(address(&texts[0]))) {
 			return true
 		}
 	}
 	return false
-}
-
-// after is where the next text begins.
-//
-//go:nosplit
-//go:norace
-func after(text uintptr) uintptr {
-	for char(text) != 0 {
-		text++
-	}
-	return text + 1
 }

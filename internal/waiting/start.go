@@ -65,26 +65,12 @@ func (p *Page) SetStart(s Start) error {
 			return fmt.Errorf("start %s: its path or environment is too long: %w", s.Path, unix.E2BIG)
 		}
 	}
-	p.words = int64(s.Words)
-	p.leafFD, p.killFD, p.listenFD, p.gatewayFD = int64(s.Leaf), int64(s.Kill), int64(s.Listener), int64(s.Gateway)
-	p.mustMove = 0
-	if s.MustMove {
-		p.mustMove = 1
-	}
-	p.longest = s.Longest.Nanoseconds()
-	if len(s.Foreign) > len(p.foreign) {
-		p.manyForeign = 1
-	}
-	for i, pid := range s.Foreign[:min(len(s.Foreign), len(p.foreign))] {
-		p.foreign[i] = int64(pid)
-	}
-	p.ready = 1
-	return unix.Kill(int(p.supervisor), unix.SIGCHLD)
+	p.words, p.mustMove, p.longest = s.Words, s.MustMove, int(s.Longest)
+	p.FD.Leaf, p.FD.Kill, p.FD.Listener, p.FD.Gateway = s.Leaf, s.Kill, s.Listener, s.Gateway
+	p.manyForeign = copy(p.foreign[:], s.Foreign) < len(s.Foreign)
+	p.ready = true
+	return unix.Kill(p.Pid.Supervisor, unix.SIGCHLD)
 }
-
-// SetLock tells the descriptor of the locked record. It is the supervisor's as soon as the starter has it: from then on the record
-// is there.
-func (p *Page) SetLock(fd int) { p.lockFD = int64(fd) }
 
 // join writes texts that each end with a zero byte, and an empty one as the last.
 func join(to []byte, texts []string) bool {
@@ -105,16 +91,16 @@ func (p *Page) AwaitServer() (pid, group int) {
 	for p.spawned == 0 {
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&p.spawned)), 0, 0, 0, 0, 0)
 	}
-	for atomic.LoadInt64(&p.group) == 0 && atomic.LoadInt64(&p.reaped) == 0 {
+	for p.group == 0 && !p.reaped {
 		pauseFor(50 * time.Microsecond)
 	}
-	return int(p.server), int(p.group)
+	return p.server, p.group
 }
 
 // AwaitStarter waits until a starter that was killed with the supervisor is gone, for at most so long. Until then it may be in a system
 // call that still makes a leaf or a file.
 func (p *Page) AwaitStarter(limit time.Duration) {
-	for began := time.Now(); p.starter > 0 && unix.Kill(int(p.starter), 0) == nil && time.Since(began) < limit; {
+	for began := time.Now(); p.Pid.Starter > 0 && unix.Kill(p.Pid.Starter, 0) == nil && time.Since(began) < limit; {
 		pauseFor(time.Millisecond)
 	}
 }
@@ -131,9 +117,9 @@ func (p *Page) KeepOnly(list []int) {
 	for _, fd := range list {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		switch {
-		case err != nil, p.keeps(int64(fd)):
+		case err != nil, p.keeps(fd):
 		case flags&unix.FD_CLOEXEC != 0:
-			p.ownBelow = max(p.ownBelow, int64(fd)+1)
+			p.FD.ownBelow = max(p.FD.ownBelow, fd+1)
 		default:
 			_ = unix.Close(fd)
 		}
@@ -141,12 +127,9 @@ func (p *Page) KeepOnly(list []int) {
 }
 
 // keeps reports whether a descriptor is the supervisor's, or waiter's.
-//
-//go:nosplit
-//go:norace
-func (p *Page) keeps(fd int64) bool {
-	switch fd {
-	case 0, 1, 2, p.parentFD, p.gatewayFD, p.anchorFD, p.signalFD, p.lockFD, p.leafFD, p.killFD, p.listenFD, p.keptFD, p.historyFD:
+func (p *Page) keeps(fd int) bool {
+	switch d := &p.FD; fd {
+	case 0, 1, 2, d.Parent, d.Gateway, d.Anchor, d.Signals, d.Lock, d.Leaf, d.Kill, d.Listener, d.Kept, d.History:
 		return true
 	}
 	return false

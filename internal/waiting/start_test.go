@@ -46,14 +46,14 @@ func TestKeepOnlyLeavesTheRuntimeItsOwn(t *testing.T) {
 	}
 	own, kept, given := open(unix.O_CLOEXEC), open(unix.O_CLOEXEC), open(0)
 	p := &Page{}
-	p.SetLock(kept)
+	p.FD.Lock = kept
 	p.KeepOnly([]int{own, kept, given})
 	for fd, want := range map[int]error{own: nil, kept: nil, given: unix.EBADF} {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); !errors.Is(err, want) {
 			t.Errorf("descriptor %d of %d, %d, %d: %v", fd, own, kept, given, err)
 		}
 	}
-	if p.ownBelow != int64(own)+1 || p.keeps(int64(own)) || !p.keeps(int64(kept)) {
-		t.Errorf("own below %d", p.ownBelow)
+	if p.FD.ownBelow != own+1 || p.keeps(own) || !p.keeps(kept) {
+		t.Errorf("own below %d", p.FD.ownBelow)
 	}
 }

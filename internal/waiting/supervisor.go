@@ -2,148 +2,138 @@
 
 package waiting
 
-import (
-	"unsafe"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// supervise is the supervisor. It returns when there is work for a runtime: that of the starter (why is 0), or its own.
-//
-//go:nosplit
-//go:norace
-func (p *Page) supervise() (why, what uintptr) {
-	at := &p.supervisorRoom
-	at.clear()
-	p.supervisor = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)
-	if p.terminal == 0 {
-		call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
+// supervise is the supervisor. It returns when there is work for a runtime: that of the starter (no event), or its own.
+func (p *Page) supervise() Event {
+	p.Pid.Supervisor = getpid()
+	if !p.Terminal {
+		call(unix.SYS_SETSID)
 	}
-	p.noSubreaper = call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
-	p.anchorFD = call(unix.SYS_PIDFD_OPEN, uintptr(p.anchor), 0, 0, 0, 0, 0)
-	if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != p.anchor {
+	p.noSubreaper = call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1)
+	p.FD.Anchor = openPidfd(p.Pid.Anchor)
+	if getppid() != p.Pid.Anchor {
 		exit(ExitFailure) // nothing was started
 	}
-	s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_FILES, 0, 0, 0, 0, 0)
-	if s < 0 {
-		fail("mcp-tether: no process can be started\n")
-	}
+	s := mustFork(unix.CLONE_FILES)
 	if s == 0 {
 		p.becomeStarter()
-		return 0, 0
+		return Event{}
 	}
-	p.starter = s
-	at.poll(onSignal, p.signalFD, unix.POLLIN)
-	at.poll(onParent, p.parentFD, unix.POLLIN)
-	at.poll(onAnchor, p.anchorFD, unix.POLLIN)
-	again := int64(0)
-	for {
-		at.wait(again)
-		if again != 0 && at.now() >= again {
+	p.Pid.Starter = s
+	var w polled
+	w.clear()
+	w.add(onSignal, p.FD.Signals, unix.POLLIN)
+	w.add(onParent, p.FD.Parent, unix.POLLIN)
+	w.add(onAnchor, p.FD.Anchor, unix.POLLIN)
+	for again := 0; ; {
+		w.wait(again)
+		if again != 0 && now() >= again {
 			again = 0
-			at.poll(onClient, p.listenFD, unix.POLLIN)
+			w.add(onClient, p.FD.Listener, unix.POLLIN)
 		}
-		why, what = p.event(at)
-		if why == uintptr(ByClient) && !p.hasRoom(at) {
+		ev := p.event(&w)
+		if ev.Kind == ByClient && !hasRoom() {
 			// The client waits until a runtime can have its threads. Nothing is killed for that.
-			why, again = 0, at.now()+second
+			ev.Kind, again = 0, now()+second
 		}
-		if p.server == 0 && why == 0 && p.ready != 0 {
-			why, what = p.spawn(at)
+		if p.server == 0 && ev.Kind == 0 && p.ready {
+			ev = p.spawn(&w)
 		}
-		if why == 0 {
+		if ev.Kind == 0 {
 			continue
 		}
-		if why != uintptr(ByClient) {
-			p.noteEnd(at)
+		if ev.Kind != ByClient {
+			p.NoteEnd()
 		}
-		p.jumping = 1
+		p.jumping = true
 		p.endStarter()
-		return why, what
+		return ev
 	}
 }
 
 // becomeStarter is the starter, which is about to start its runtime. It dies with the supervisor.
-//
-//go:nosplit
-//go:norace
 func (p *Page) becomeStarter() {
-	dieWith(p.supervisor)
-	thisRole = uintptr(Starter)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)
+	dieWith(p.Pid.Supervisor)
+	early.role = Starter
+	setMask(p.mask)
 }
 
-// event acts on what has happened. why is not 0 when the supervisor's runtime is to start.
-//
-//go:nosplit
-//go:norace
-func (p *Page) event(at *room) (why, what uintptr) {
-	for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
-		switch {
+// event acts on what has happened, and says what the supervisor's runtime is to start for.
+func (p *Page) event(w *polled) Event {
+	var asked Event
+	var s arrived
+	for n := 0; n < fewSignals && p.take(&s); n++ {
+		switch sig := s.signal(); {
 		case ends(sig):
-			if p.heard = int64(sig); why == 0 {
-				why, what = uintptr(BySignal), sig
+			if p.heard = true; asked.Kind == 0 {
+				asked = Event{BySignal, sig}
 			}
-		case sig == uintptr(unix.SIGCHLD):
-			p.reapChildren(at)
-		case p.server > 0 && p.reaped == 0 && p.passes(at):
+		case sig == unix.SIGCHLD:
+			p.reapChildren()
+		case p.server > 0 && !p.reaped && p.passes(&s):
 			tell(p.server, sig)
 		}
 	}
 	switch {
-	case at.fired(onAnchor):
-		return uintptr(ByAnchor), 0
-	case at.fired(onParent), p.orphaned != 0:
-		return uintptr(ByParent), 0
-	case at.fired(onGateway):
-		return uintptr(ByGateway), 0
-	case why != 0:
-		return why, what
-	case p.reaped != 0 && p.errno != 0:
-		return uintptr(ByExec), 0
-	case p.reaped != 0:
-		return uintptr(ByServer), 0
-	case p.server == 0 && p.starter < 0:
-		return uintptr(ByStarter), 0
-	case at.fired(onStdin):
-		return uintptr(ByStdin), 0
-	case at.fired(onStdout):
-		return uintptr(ByStdout), 0
-	case at.fired(onClient):
-		return uintptr(ByClient), 0
+	case w.fired(onAnchor):
+		return Event{Kind: ByAnchor}
+	case w.fired(onParent), p.orphaned:
+		return Event{Kind: ByParent}
+	case w.fired(onGateway):
+		return Event{Kind: ByGateway}
+	case asked.Kind != 0:
+		return asked
+	case p.reaped && p.errno != 0:
+		return Event{Kind: ByExec}
+	case p.reaped:
+		return Event{Kind: ByServer}
+	case p.server == 0 && p.Pid.Starter < 0:
+		return Event{Kind: ByStarter}
+	case w.fired(onStdin):
+		return Event{Kind: ByStdin}
+	case w.fired(onStdout):
+		return Event{Kind: ByStdout}
+	case w.fired(onClient):
+		return Event{Kind: ByClient}
 	}
-	return 0, 0
+	return Event{}
 }
 
 // reapChildren waits for the children that have ended. If the starter has failed, its code is the session's.
-//
-//go:nosplit
-//go:norace
-func (p *Page) reapChildren(at *room) {
-	for pid := p.reap(at); pid > 0; pid = p.reap(at) {
-		if pid != p.starter {
+func (p *Page) reapChildren() {
+	for pid, status := p.reap(); pid > 0; pid, status = p.reap() {
+		if pid != p.Pid.Starter {
 			continue
 		}
-		p.starter = -1
+		p.Pid.Starter = -1
 		p.closeOwn()
-		if p.ready == 0 && at.status&0x7f == 0 {
-			p.code, p.done = int64(at.status>>8), 1
+		if !p.ready && status&0x7f == 0 {
+			p.code, p.done = status>>8, true
 			exit(p.code)
 		}
 	}
-	p.resume(at, p.starter)
+	p.resume(p.Pid.Starter)
 }
 
 // endStarter ends a starter that still works: it shares our descriptors.
-//
-//go:nosplit
-//go:norace
 func (p *Page) endStarter() {
-	if p.starter <= 0 {
+	if p.Pid.Starter <= 0 {
 		return
 	}
-	tell(p.starter, uintptr(unix.SIGKILL))
-	for call(unix.SYS_WAIT4, uintptr(p.starter), 0, unix.WALL, 0, 0, 0) == -int64(unix.EINTR) {
+	tell(p.Pid.Starter, unix.SIGKILL)
+	for call(unix.SYS_WAIT4, uintptr(p.Pid.Starter), 0, unix.WALL, 0) == -int(unix.EINTR) {
 	}
-	p.starter = -1
+	p.Pid.Starter = -1
+}
+
+// closeOwn closes what a starter or front that has ended had opened, but for what is kept. A descriptor that the next execve(2) passes
+// on was given.
+func (p *Page) closeOwn() {
+	for fd := 3; fd < p.FD.ownBelow; fd++ {
+		if !p.keeps(fd) && call(unix.SYS_FCNTL, uintptr(fd), unix.F_GETFD) == unix.FD_CLOEXEC {
+			closeFD(fd)
+		}
+	}
+	p.FD.ownBelow = 0
 }

@@ -2,133 +2,104 @@
 
 package waiting
 
-import (
-	"unsafe"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // forkFront forks a front, and returns true in it: its runtime is to start. To the front its waiter is what an anchor is to a
 // supervisor. The two share their table of files: the record's lock and the client's streams are the waiter's while there is no front.
-//
-//go:nosplit
-//go:norace
 func (p *Page) forkFront() (front bool) {
-	p.hasFront, p.jumping, p.listening, p.fate = 1, 1, 0, int64(unix.SIGKILL)
-	s := call(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_FILES, 0, 0, 0, 0, 0)
-	if s < 0 {
-		fail("mcp-tether: no process can be started\n")
-	}
-	if s > 0 {
-		p.supervisor = s
+	p.hasFront, p.jumping, p.listening, p.fate = true, true, false, int(unix.SIGKILL)
+	if s := mustFork(unix.CLONE_FILES); s > 0 {
+		p.Pid.Supervisor = s
 		return false
 	}
-	dieWith(p.anchor)
-	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)
-	thisRole = uintptr(Front)
+	dieWith(p.Pid.Anchor)
+	call(unix.SYS_SETSID)
+	setMask(p.mask)
+	early.role = Front
 	return true
 }
 
 // waitAsleep waits alone once the front has fallen asleep, until there is work for the next one or the session ends. Whatever else
 // has ended the front has ended the session, too.
-//
-//go:nosplit
-//go:norace
 func (p *Page) waitAsleep() {
-	if p.takeovers++; p.saved == 0 || p.takeovers > maxTakeovers {
+	if p.takeovers++; !p.saved || p.takeovers > maxTakeovers {
 		p.exitAsFront()
 	}
 	p.closeOwn()
-	at := &p.anchorRoom
-	happened = 0
+	early.happened = Event{}
 	if p.unheard != 0 { // It came while the front was leaving.
-		happened, detail, p.asked, p.unheard = uintptr(BySignal), uintptr(p.unheard), at.now(), 0
+		early.happened, p.asked, p.unheard = Event{BySignal, p.unheard}, now(), 0
 	}
+	var w polled
 	for {
-		for happened == 0 {
-			at.clear()
-			at.poll(onSignal, p.signalFD, unix.POLLIN)
-			at.poll(onParent, p.parentFD, unix.POLLIN)
-			at.poll(onGateway, p.gatewayFD, unix.POLLIN)
-			if p.closed&1 == 0 {
-				at.poll(onStdin, 0, unix.POLLIN|unix.POLLRDHUP)
-			}
-			if p.closed&2 == 0 {
-				at.poll(onStdout, 1, 0)
-			}
-			at.wait(p.nextLook(at, 0))
-			p.noteEvents(at)
+		for early.happened.Kind == 0 {
+			w.clear()
+			w.add(onSignal, p.FD.Signals, unix.POLLIN)
+			w.add(onParent, p.FD.Parent, unix.POLLIN)
+			w.add(onGateway, p.FD.Gateway, unix.POLLIN)
+			w.addStreams(p, unix.POLLIN)
+			w.wait(p.nextLook(0))
+			p.noteEvents(&w)
 		}
-		over := happened != uintptr(ByStdin) || p.clientHungUp(at)
-		if over && p.quiet != 0 {
-			p.conclude(at)
+		over := early.happened.Kind != ByStdin || w.clientHungUp()
+		if over && p.quiet {
+			p.conclude()
 		}
-		if p.hasRoom(at) {
+		if hasRoom() {
 			return
 		}
 		if over { // A runtime that cannot start its threads aborts.
-			p.conclude(at)
+			p.conclude()
 		}
-		at.sleep(second) // A client has to wait.
-		happened = 0
+		sleep(second) // A client has to wait.
+		early.happened = Event{}
 	}
 }
 
 // noteEvents notes what there is for a front to do.
-//
-//go:nosplit
-//go:norace
-func (p *Page) noteEvents(at *room) {
-	for sig, n := p.take(at), 0; sig != 0; sig, n = p.takeNext(at, n), n+1 {
-		if sig == uintptr(unix.SIGCHLD) {
-			for p.reap(at) > 0 {
+func (p *Page) noteEvents(w *polled) {
+	var s arrived
+	for n := 0; n < fewSignals && p.take(&s); n++ {
+		sig := s.signal()
+		if sig == unix.SIGCHLD {
+			for pid := 1; pid > 0; pid, _ = p.reap() {
 			}
 		}
-		if ends(sig) && happened == 0 {
-			happened, detail = uintptr(BySignal), sig
+		if ends(sig) && early.happened.Kind == 0 {
+			early.happened = Event{BySignal, sig}
 		}
 	}
 	switch {
-	case at.fired(onParent), at.fired(onGateway), p.orphaned != 0, p.parentGone():
-		happened = uintptr(ByParent)
-	case happened != 0:
-	case at.fired(onStdout):
-		happened = uintptr(ByStdout)
-	case at.fired(onStdin):
-		happened = uintptr(ByStdin)
+	case w.fired(onParent), w.fired(onGateway), p.orphaned, p.parentGone():
+		early.happened = Event{Kind: ByParent}
+	case early.happened.Kind != 0:
+	case w.fired(onStdout):
+		early.happened.Kind = ByStdout
+	case w.fired(onStdin):
+		early.happened.Kind = ByStdin
 	}
 	p.asked = 0
-	if happened != 0 && happened != uintptr(ByStdin) {
-		p.asked = at.now()
+	if early.happened.Kind != 0 && early.happened.Kind != ByStdin {
+		p.asked = now()
 	}
 }
 
 // exitAsFront exits as the front has.
-//
-//go:nosplit
-//go:norace
 func (p *Page) exitAsFront() {
-	if p.frontless != 0 {
+	if p.Frontless {
 		p.executeSession()
 	}
-	if p.fate&0x7f != 0 {
-		exit(128 + p.fate&0x7f)
-	}
-	exit(p.fate >> 8 & 0xff)
+	exit(exitCode(p.fate))
 }
 
 // executeSession goes on as a session without a front, in place of the waiter.
-//
-//go:nosplit
-//go:norace
 func (p *Page) executeSession() {
-	self, as := "/proc/self/exe\x00", RoleSession+"\x00"
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.mask)), 0, sigSetSize, 0, 0)
-	if p.childrenIgnored != 0 {
-		p.setAction(uintptr(unix.SIGCHLD), ignoreAction)
+	setMask(p.mask)
+	if p.childrenIgnored {
+		setAction(unix.SIGCHLD, ignoreAction)
 	}
-	setWord(initialStack+2*wordSize, uintptr(unsafe.Pointer(unsafe.StringData(as))))
-	call(unix.SYS_EXECVE, uintptr(unsafe.Pointer(unsafe.StringData(self))), initialStack+wordSize, environment(), 0, 0, 0)
+	args := wordsAt(early.stack, 3)[1:]
+	args[1] = textAddress(RoleSession + "\x00")
+	execute(textAddress("/proc/self/exe\x00"), address(&args[0]))
 	fail("mcp-tether: it cannot execute itself\n")
 }

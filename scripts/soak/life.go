@@ -149,6 +149,10 @@ func (l *life) pair() []process {
 // strike kills or stops processes.
 func (l *life) strike(st step, targets []process) {
 	for _, p := range targets {
+		// Without its anchor a supervisor has the look of one (roleOf).
+		if p.role == roleAnchor && p.PPID == 1 && l.killed[roleAnchor] {
+			p.role = roleSupervisor
+		}
 		name := p.role
 		if name == roleMember {
 			name = "process of a server"

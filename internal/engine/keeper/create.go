@@ -60,9 +60,6 @@ func (p *proxy) create(client net.Conn, br *bufio.Reader, head []byte, r engine.
 
 // readCreate reads the body of a create. Both results are nil if the client has hung up.
 func readCreate(client net.Conn, br *bufio.Reader, r engine.Request) ([]byte, *refusal) {
-	if r.Encoding != "" {
-		return nil, &refusal{unsupportedType, fmt.Errorf("labels cannot be added to a body in encoding %.40q", r.Encoding)}
-	}
 	if r.Continue {
 		// The engine gets the body from us, so the client must be asked for it here.
 		if _, err := io.WriteString(client, "HTTP/1.1 100 Continue\r\n\r\n"); err != nil {
@@ -92,7 +89,7 @@ func (p *proxy) ask(at net.Conn, request []byte, to route) ([]byte, error) {
 	_, _ = at.Write(request) // an engine that takes no more may say why
 	var answer bytes.Buffer
 	r, body, err := readAnswer(bufio.NewReader(io.TeeReader(at, &answer)))
-	if err == nil && !r.Success() {
+	if err == nil && r.Status/100 != 2 {
 		return answer.Bytes(), nil
 	}
 	var object struct{ ID string }

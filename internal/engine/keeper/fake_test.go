@@ -24,8 +24,7 @@ import (
 type scene struct {
 	*testing.T
 	proxy
-	dir  string
-	done chan error // of Serve
+	dir string
 
 	mu       sync.Mutex
 	made     []string
@@ -36,7 +35,7 @@ type scene struct {
 // newScene starts both. Every connection to the engine is served by serve, and closed after it.
 func newScene(t *testing.T, serve func(c *peer), settings ...func(*proxy)) *scene {
 	t.Helper()
-	s := &scene{T: t, dir: t.TempDir(), done: make(chan error, 1)}
+	s := &scene{T: t, dir: t.TempDir()}
 	listener := s.listen("engine")
 	var served sync.WaitGroup
 	served.Go(func() {
@@ -73,12 +72,9 @@ func newScene(t *testing.T, serve func(c *peer), settings ...func(*proxy)) *scen
 		set(&s.proxy)
 	}
 	proxy := s.listen("proxy")
-	go func() { s.done <- s.proxy.Serve(proxy) }()
+	go s.proxy.Serve(proxy)
 	t.Cleanup(func() {
 		s.proxy.Close()
-		if err := <-s.done; err != nil {
-			t.Error("serve:", err)
-		}
 		_ = listener.Close()
 		served.Wait()
 	})

@@ -9,48 +9,35 @@ import (
 type gate struct {
 	mu     sync.Mutex
 	closed bool
-	inside int
-	empty  chan struct{} // closed when the last one leaves; nil while shut does not wait
+	inside sync.WaitGroup
 }
 
 // enter reports whether a request is admitted. If so, leave must be called later.
 func (g *gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed {
-		return false
+	if !g.closed {
+		g.inside.Add(1)
 	}
-	g.inside++
-	return true
+	return !g.closed
 }
 
-func (g *gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.inside--; g.inside == 0 && g.empty != nil {
-		close(g.empty)
-		g.empty = nil
-	}
-}
+func (g *gate) leave() { g.inside.Done() }
 
-// shut admits no more requests, and returns when none is inside or ctx is done. It reports whether none is.
+// shut admits no more requests, and waits until none is inside or ctx is done. It reports whether none was seen to be.
 func (g *gate) shut(ctx context.Context) bool {
 	g.mu.Lock()
 	g.closed = true
-	if g.inside > 0 && g.empty == nil {
-		g.empty = make(chan struct{})
-	}
-	empty := g.empty
 	g.mu.Unlock()
-	if empty == nil {
-		return true
-	}
+	empty := make(chan struct{})
+	go func() {
+		g.inside.Wait()
+		close(empty)
+	}()
 	select {
 	case <-empty:
 		return true
 	case <-ctx.Done():
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return g.inside == 0 // the last one may have left at the same time
+		return false
 	}
 }

@@ -37,9 +37,8 @@ type Keeper struct {
 
 	made made
 
-	mu       sync.Mutex // of all below, which the goroutines of the clients share
-	warned   string     // the last warning
-	warnings int        // so far
+	mu     sync.Mutex // of all below, which the goroutines of the clients share
+	warned string     // the last warning
 }
 
 // Find makes the keeper for the engine that is in sight now; nil if there is none.
@@ -119,14 +118,15 @@ func (k *Keeper) Serve(base map[string]string) {
 	k.made.open()
 	l := engine.NewListener(k.listener)
 	k.listener, k.used = -1, true
-	go func() {
-		if err := k.proxy.Serve(l); err != nil {
-			k.warn(err)
-		}
-	}()
+	go k.proxy.Serve(l)
 }
 
-// owner tells what belongs to the session, as far as it is known now.
-func (k *Keeper) owner() engine.Owner {
-	return engine.Owner{Session: k.o.Session, Made: k.made.known()}
+// warn logs an error, but not the same one twice in a row: clients try again.
+func (k *Keeper) warn(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.warned != err.Error() {
+		k.warned = err.Error()
+		k.o.Log.Warn().Err(err).Msg("container engine")
+	}
 }

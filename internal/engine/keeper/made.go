@@ -34,13 +34,6 @@ func (m *made) known() map[string]bool {
 	return maps.Clone(m.ids)
 }
 
-// nothing reports whether the session was seen to make nothing.
-func (m *made) nothing() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.ids != nil && len(m.ids) == 0
-}
-
 // open opens the news. Without a descriptor nothing is told, and all else works.
 func (m *made) open() {
 	if fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {

@@ -38,7 +38,7 @@ func TestMountsOfSockets(t *testing.T) {
 		"not seen":                {notThere, notThere, false, `"HostConfig":{"Binds":["OWN:/s"]}`, asIs, true},
 		"not told":                {noImage, noImage, false, `"HostConfig":{"Binds":["OWN:/s"]}`, asIs, true},
 		"refused":                 {reply(403, `{"message":"no"}`), notThere, false, `"HostConfig":{"Binds":["OWN:/s"]}`, asIs, true},
-		"elsewhere":               {noImage, notThere, true, `"HostConfig":{"Binds":["/var/run/docker.sock:/s"]}`, asIs, true},
+		"elsewhere":               {noImage, notThere, true, `"HostConfig":{"Binds":["/var/run/docker.sock:/s"]}`, asIs, false},
 		"ours":                    {noImage, notThere, false, `"HostConfig":{"Binds":["OURS:/s"]}`, asIs, false},
 		"ours, not seen":          {notThere, notThere, false, `"HostConfig":{"Binds":["OURS:/s"]}`, own, true},
 		"ours, not told":          {noImage, noImage, false, `"HostConfig":{"Binds":["OURS:/s"]}`, asIs, false},

@@ -2,8 +2,8 @@ package keeper
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -27,47 +27,33 @@ type proxy struct {
 	// Warn is called with errors that cost the session something, or that are odd.
 	Warn func(error)
 
-	gate    gate
-	serving sync.WaitGroup
-	pieces  sync.Pool // of memory to copy with
+	gate gate
 
-	mu       sync.Mutex            // for the fields below
-	open     map[net.Conn]struct{} // connections
-	listener net.Listener
-	closed   bool
+	mu     sync.Mutex             // for the fields below
+	open   map[io.Closer]struct{} // the listener and all connections
+	closed bool
 }
 
-// Serve accepts clients until Close, which ends it without an error. It returns when all of its connections have ended.
-func (p *proxy) Serve(l net.Listener) error {
-	if !p.listen(l) {
-		return l.Close()
-	}
-	defer p.serving.Wait()
-	for pause := time.Duration(0); ; {
+// acceptPause is how long to wait after a client could not be accepted.
+const acceptPause = 100 * time.Millisecond
+
+// Serve accepts clients until Close.
+func (p *proxy) Serve(l net.Listener) {
+	for listens := p.track(l); listens; {
 		client, err := l.Accept()
 		switch {
 		case err == nil:
-			pause = 0
-			p.serving.Go(func() { p.serve(client) })
+			go p.serve(client)
 		case p.isClosed():
-			return nil
-		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("listen for clients of the engine: %w", err)
+			return
 		default:
 			// Mostly there are no files or no memory left. That passes, but a session that has lost its engine would stay
 			// without one.
 			p.Warn(fmt.Errorf("a client of the engine cannot be accepted: %w", err))
-			pause = min(2*pause+acceptPause, maxAcceptPause)
-			time.Sleep(pause)
+			time.Sleep(acceptPause)
 		}
 	}
 }
-
-// The pauses after a client could not be accepted.
-const (
-	acceptPause    = 5 * time.Millisecond
-	maxAcceptPause = time.Second
-)
 
 // Shut refuses further creates: the client gets the error that the session is ending. It returns true when all earlier ones
 // have an outcome, or false when ctx is done before. All other requests still pass, for a server that cleans up by itself.
@@ -78,20 +64,9 @@ func (p *proxy) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	if p.listener != nil {
-		_ = p.listener.Close()
-	}
 	for c := range p.open {
 		_ = c.Close()
 	}
-}
-
-// listen takes the listener over. It reports false if Close was called before.
-func (p *proxy) listen(l net.Listener) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listener, p.open = l, map[net.Conn]struct{}{}
-	return !p.closed
 }
 
 func (p *proxy) isClosed() bool {
@@ -100,13 +75,16 @@ func (p *proxy) isClosed() bool {
 	return p.closed
 }
 
-// track has Close close a connection as well. It closes it at once, and reports false, if Close was called before.
-func (p *proxy) track(c net.Conn) bool {
+// track has Close close c as well. It closes it at once, and reports false, if Close was called before.
+func (p *proxy) track(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		_ = c.Close()
 		return false
+	}
+	if p.open == nil {
+		p.open = map[io.Closer]struct{}{}
 	}
 	p.open[c] = struct{}{}
 	return true

@@ -71,7 +71,6 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s", maxCreate+1, strings.Repeat("x", maxCreate+1)): 413,
 		"POST /containers/create HTTP/1.1\r\nContent-Length: +2\r\n\r\n{}":                                                                                400,
 		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n":                                                400,
-		"POST /containers/create HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}":                                                       415,
 		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n":                                                               400,
 		"POST /containers/create HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ":                                                           400,
 		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n":                                                        400,
@@ -119,9 +118,12 @@ func TestLongCreate(t *testing.T) {
 func TestClientThatCannotBeAcceptedAtOnce(t *testing.T) {
 	s := newScene(t, table(map[string]string{"GET /_ping": reply(200, "OK")}))
 	l := &poor{Listener: s.listen("poor"), left: 3}
-	done := make(chan error, 1)
+	done := make(chan struct{})
 	other := &proxy{Dial: s.proxy.Dial, Warn: s.proxy.Warn}
-	go func() { done <- other.Serve(l) }()
+	go func() {
+		defer close(done)
+		other.Serve(l)
+	}()
 	c, err := net.Dial("unix", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -131,9 +133,7 @@ func TestClientThatCannotBeAcceptedAtOnce(t *testing.T) {
 	p.say("GET /_ping HTTP/1.1\r\n\r\n")
 	p.hear(reply(200, "OK"))
 	other.Close()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	<-done
 	if s.mu.Lock(); len(s.warnings) != 3 || !errors.Is(s.warnings[0], unix.EMFILE) {
 		t.Errorf("warnings: %v", s.warnings)
 	}
@@ -209,7 +209,9 @@ func TestNothingHidesBehindARequest(t *testing.T) {
 		"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
 		"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
 		"POST /containers/c/attach HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n",
-		"\r\nGET /_ping HTTP/1.1\r\nHost: x\r\n\r\n",
+		"POST /containers/c/attach HTTP/1.0\r\nConnection: keep-alive, Upgrade\r\nUpgrade: tcp\r\n\r\n",
+		// As Java's HttpClient begins each connection.
+		"GET /_ping HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n\r\n",
 	} {
 		c := s.client()
 		c.say(first + hidden)
@@ -254,16 +256,6 @@ func TestStreams(t *testing.T) {
 			s.expectMade("")
 		})
 	}
-}
-
-// Where no stream begins, no other protocol may: nothing could be labelled in it.
-func TestNoOtherProtocol(t *testing.T) {
-	const answer = "HTTP/1.1 200 OK\r\n\r\nOK"
-	s := newScene(t, func(e *peer) {
-		e.hear(closing("GET /_ping HTTP/1.1\r\nHTTP2-Settings: x\r\n\r\n"))
-		e.say(answer)
-	})
-	s.ask("GET /_ping HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n", answer)
 }
 
 // upgrade is a request that turns the connection into a stream, and upgraded the answer.
@@ -415,7 +407,7 @@ func TestEngineThatCannotBeReached(t *testing.T) {
 
 func TestNothingIsDialledBeforeARequest(t *testing.T) {
 	s := newScene(t, func(*peer) {})
-	for _, said := range []string{"", "\r\n", "GET / HT"} {
+	for _, said := range []string{"", "GET / HT"} {
 		c := s.client()
 		c.say(said)
 		c.hangUp()
@@ -524,9 +516,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	idle.hearEnd()
 	late := proxy{}
 	late.Close()
-	if err := late.Serve(s.listen("late")); err != nil {
-		t.Error(err)
-	}
+	late.Serve(s.listen("late")) // returns
 }
 
 func TestManyClientsAtOnce(t *testing.T) {

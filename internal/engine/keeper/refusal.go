@@ -12,12 +12,11 @@ import (
 
 // The statuses of refusals.
 const (
-	badRequest      = "400 Bad Request"
-	tooLarge        = "413 Content Too Large"
-	unsupportedType = "415 Unsupported Media Type"
-	headTooLarge    = "431 Request Header Fields Too Large"
-	badGateway      = "502 Bad Gateway"
-	unavailable     = "503 Service Unavailable"
+	badRequest   = "400 Bad Request"
+	tooLarge     = "413 Content Too Large"
+	headTooLarge = "431 Request Header Fields Too Large"
+	badGateway   = "502 Bad Gateway"
+	unavailable  = "503 Service Unavailable"
 )
 
 // refusal is an error response by the proxy instead of the engine.
@@ -38,7 +37,7 @@ func (f refusal) send(client net.Conn, r engine.Request) {
 	}
 	response := fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
 		f.status, len(text))
-	if r.Method != engine.MethodHead {
+	if r.Method != "HEAD" {
 		response += string(text)
 	}
 	if _, err := io.WriteString(client, response); err != nil {

@@ -33,7 +33,7 @@ func (p *proxy) serve(client net.Conn) {
 	case to.creates != "":
 		p.create(client, br, head, r, to)
 	default:
-		p.relay(client, br, head, r, to)
+		p.relay(client, br, head, r)
 	}
 }
 
@@ -73,15 +73,14 @@ func (p *proxy) connect(client net.Conn, r engine.Request) (net.Conn, bool) {
 }
 
 // relay passes on a request and its response, or a stream in both directions, unread.
-func (p *proxy) relay(client net.Conn, br *bufio.Reader, head []byte, r engine.Request, to route) {
+func (p *proxy) relay(client net.Conn, br *bufio.Reader, head []byte, r engine.Request) {
 	at, ok := p.connect(client, r)
 	if !ok {
 		return
 	}
 	defer p.end(at)
 	var drop []string
-	if !to.upgrades || r.Old {
-		// Nor must the engine speak HTTP/2 from here on, in which nothing could be labelled.
+	if !r.Upgrade {
 		drop = []string{"Connection", "Upgrade"}
 	}
 	// What has come already goes along, so that the engine wakes up once.
@@ -90,15 +89,15 @@ func (p *proxy) relay(client net.Conn, br *bufio.Reader, head []byte, r engine.R
 	var up sync.WaitGroup
 	up.Go(func() {
 		if err == nil {
-			err = p.transfer(at, client)
+			err = transfer(at, client)
 			_ = engine.CloseWrite(at) // also after an error: an engine that is silent would not notice a killed client
 		}
 		if err != nil {
 			// It reads no more, and may say why. A client that still sends must not be held up.
-			_ = p.transfer(io.Discard, client)
+			_ = transfer(io.Discard, client)
 		}
 	})
-	if err := p.transfer(client, at); err == nil {
+	if err := transfer(client, at); err == nil {
 		_ = engine.CloseWrite(client) // its own direction may go on
 	} else {
 		_ = at.Close()
@@ -111,14 +110,10 @@ func (p *proxy) relay(client net.Conn, br *bufio.Reader, head []byte, r engine.R
 const pieceSize = 64 << 10
 
 // transfer copies until its source ends, which is no error however it does: a reset is a client that was killed.
-func (p *proxy) transfer(to io.Writer, from io.Reader) error {
-	piece, _ := p.pieces.Get().(*[pieceSize]byte)
-	if piece == nil {
-		piece = new([pieceSize]byte)
-	}
-	defer p.pieces.Put(piece)
+func transfer(to io.Writer, from io.Reader) error {
+	piece := make([]byte, pieceSize)
 	for {
-		n, end := from.Read(piece[:])
+		n, end := from.Read(piece)
 		if n > 0 {
 			if _, err := to.Write(piece[:n]); err != nil {
 				return err

@@ -54,7 +54,7 @@ func (k *Keeper) remove() Removal {
 	defer cancel()
 	r := Removal{ended: map[string]engine.Result{}}
 	settled := k.settle(ctx, k.o.Limit/2)
-	if settled && k.made.nothing() {
+	if ids := k.made.known(); settled && ids != nil && len(ids) == 0 {
 		return r
 	}
 	k.removeOnce(ctx, &r)
@@ -81,7 +81,8 @@ func (k *Keeper) settle(ctx context.Context, limit time.Duration) bool {
 
 func (k *Keeper) removeOnce(ctx context.Context, r *Removal) {
 	var all []engine.Result
-	all, r.Err = engine.Remove(ctx, engine.Client{Dial: k.endpoint.Dial}, k.owner(), Grace)
+	owner := engine.Owner{Session: k.o.Session, Made: k.made.known()}
+	all, r.Err = engine.Remove(ctx, engine.Client{Dial: k.endpoint.Dial}, owner, Grace)
 	for _, x := range all {
 		r.ended[x.ID] = x
 	}

@@ -11,10 +11,9 @@ import (
 
 // route is what a request does, as far as the proxy has to know.
 type route struct {
-	creates  engine.Kind // of object; "" for all that is passed on
-	libpod   bool        // podman's own API
-	name     string      // ?name= of what is created
-	upgrades bool        // the connection may switch to another protocol
+	creates engine.Kind // of object; "" for all that is passed on
+	libpod  bool        // podman's own API
+	name    string      // ?name= of what is created
 }
 
 // routeOf returns the route of a request.
@@ -24,7 +23,7 @@ type route struct {
 // path. So this matches the decoded and cleaned path. (daemon/server/server.go in moby/moby, pkg/api/server in
 // containers/podman, both on gorilla/mux.)
 func routeOf(r engine.Request) (to route, err error) {
-	if r.Method != engine.MethodGet && r.Method != engine.MethodPost {
+	if r.Method != "POST" {
 		return route{}, nil
 	}
 	u, err := url.ParseRequestURI(r.Target)
@@ -32,24 +31,11 @@ func routeOf(r engine.Request) (to route, err error) {
 		return route{}, fmt.Errorf("%w: %w", engine.ErrMalformedHead, err)
 	}
 	segments, libpod := segmentsOf(u.Path)
-	to.libpod, to.upgrades = libpod, upgrades(r.Method, segments)
-	if r.Method == engine.MethodPost && len(segments) == 2 && segments[1] == "create" {
+	to.libpod = libpod
+	if len(segments) == 2 && segments[1] == "create" {
 		to.creates, to.name = kindOf(segments[0], libpod), u.Query().Get("name")
 	}
 	return to, nil
-}
-
-// upgrades reports whether a request may switch to a protocol in which nothing is created that has labels. That is a stream
-// of a container's or of BuildKit's, or a WebSocket to a container's streams.
-func upgrades(method string, segments []string) bool {
-	first, last := segments[0], segments[len(segments)-1]
-	switch {
-	case method == engine.MethodGet:
-		return len(segments) > 3 && first == "containers" && last == "ws"
-	case len(segments) == 1:
-		return first == "session" || first == "grpc"
-	}
-	return len(segments) > 2 && (first == "containers" && last == "attach" || first == "exec" && last == "start")
 }
 
 // segmentsOf splits a path into at least one segment, leaving out its version and libpod.
