@@ -6,8 +6,8 @@ lint_version=2.15.0
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/mcp-tether-ci
 tools=$cache/bin
 
-scratch=$(mktemp -d /tmp/ci.XXXX)
-user='' leaf='' policy='' group='' # what there is to remove; never what the environment calls so
+scratch=$(mktemp -d)
+user='' leaf='' policy='' group='' tmp='' # what there is to remove; never what the environment calls so
 trap clean_up EXIT
 export PUPPETEER_EXECUTABLE_PATH=${PUPPETEER_EXECUTABLE_PATH:-/usr/bin/chromium}
 # A clone that belongs to someone else makes git, and with it the version stamp of go build, fail.
@@ -23,7 +23,7 @@ clean_up() {
 	[[ -z $leaf ]] || rmdir "$leaf" 2>/dev/null || true
 	[[ -z $policy ]] || rm -f "$policy"
 	[[ -z $group ]] || leave_group
-	rm -rf "$scratch"
+	rm -rf "$scratch" ${tmp:+"$tmp"}
 }
 
 # enter_group moves this process into a cgroup of its own.
@@ -136,10 +136,10 @@ left() {
 		[[ $exe == "$goroot"/* ]] || echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline")"
 	done
 	find "$group" -mindepth 1 -type d -printf 'cgroup %p\n'
-	grep -F " $scratch/" /proc/self/mounts | sed 's/^/mount /'
+	grep -F -e " $scratch/" -e " $tmp/" /proc/self/mounts | sed 's/^/mount /'
 	find "$XDG_RUNTIME_DIR" ${user:+"/tmp/mcp-tether-$(id -u "$user")"} ! -type d -printf 'file %p\n' 2>/dev/null
 	# t.TempDir of a test that died, and what a browser forgets.
-	find "$TMPDIR" -maxdepth 1 \( -name 'Test*' -o -name 'mcp-tether*' -o -name '*hromium*' -o -name 'puppeteer*' \) -printf 'file %p\n'
+	find "$tmp" -maxdepth 1 \( -name 'Test*' -o -name 'mcp-tether*' -o -name '*hromium*' -o -name 'puppeteer*' \) -printf 'file %p\n'
 	return 0
 }
 
@@ -183,5 +183,7 @@ remove_user() {
 
 # All that is started here is in one cgroup, and has its files in one place: so nobody else's can be taken for ours.
 enter_group
-mkdir -m 700 "$scratch/run" && mkdir -m 1777 "$scratch/tmp" && chmod 755 "$scratch"
-export TMPDIR=$scratch/tmp XDG_RUNTIME_DIR=$scratch/run
+mkdir -m 700 "$scratch/run" && chmod 755 "$scratch"
+tmp=$(mktemp -d /tmp/XXX) # short, for the names of sockets
+chmod 1777 "$tmp"
+export TMPDIR=$tmp XDG_RUNTIME_DIR=$scratch/run

@@ -3,8 +3,6 @@ package e2e
 import (
 	"os/exec"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -91,21 +89,4 @@ func TestFirstProcessWithoutUsKeepsZombies(t *testing.T) {
 	testkit.Until(t, "50 zombies", func() bool { return zombies(first) >= 50 }) // the last of them is dying
 	s.closeStdin()
 	s.WaitDead()
-}
-
-// Signals that end nothing are passed on by the first process as by any other.
-func TestFirstProcessPassesSignals(t *testing.T) {
-	t.Parallel()
-	s, first := container(t, quick(), func(*session) []string { return []string{fixture, "signals"} })
-	for _, sig := range passed {
-		if err := syscall.Kill(first, sig); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.TrimSpace(s.Read()); got != "got "+strconv.Itoa(int(sig)) {
-			t.Errorf("the server %s instead of %d", got, sig)
-		}
-	}
-	_ = syscall.Kill(first, syscall.SIGTERM)
-	wantExit(t, s.Wait(), "exit 137")
-	s.Gone()
 }

@@ -19,8 +19,13 @@ import (
 // nothing leaves it as it is, a message wakes the server, and one that ends is heard. The control is the session that is awake.
 func TestAsleepHasNoRuntime(t *testing.T) {
 	t.Parallel()
-	s := greeted(t, setup{Flags: sleepy()}, "serve", "daemon")
-	s.until("control: all processes of a session that is awake", func() bool { return len(s.Members()) >= 5 })
+	s := startGateway(t).mcpSession(setup{Flags: sleepy()}, "serve", "daemon")
+	s.greetHeld(50)
+	s.IDs = s.Records()
+	if n := len(s.Members()); n < 5 {
+		t.Fatalf("control: %d processes while the server is awake", n)
+	}
+	s.letGo(50)
 	for n := 1; n <= 2; n++ {
 		s.asleep(n)
 		s.alone()

@@ -43,9 +43,7 @@ func TestBrowserOfAPerson(t *testing.T) {
 			if err == nil {
 				err = cmd.Start()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			browser := func() (of []proc) {
 				for _, p := range findKin(dir, cmd.Process.Pid) {
 					if p.Says("^/usr/lib/chromium/chromium") {
@@ -85,16 +83,12 @@ func TestBrowserOfAPerson(t *testing.T) {
 func startDisplay(t *testing.T) string {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	cmd := exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "800x600x16", "-nolisten", "tcp")
 	cmd.ExtraFiles = []*os.File{w}
 	err = cmd.Start()
 	w.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

@@ -31,9 +31,7 @@ func delegate(t *testing.T) string {
 	t.Helper()
 	dir := needCgroup(t)
 	for _, name := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
-		if err := os.Chown(filepath.Join(dir, name), nobody, nobody); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.Chown(filepath.Join(dir, name), nobody, nobody))
 	}
 	return dir
 }

@@ -6,11 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mcp-tether/e2e/testkit"
 )
@@ -116,55 +113,4 @@ func (s *session) logged(is func(line []byte) bool) bool {
 		s.Ask(`{"id":1,"method":"ping"}`)
 	}
 	return false
-}
-
-// A log that cannot be written down is lost, and nothing else is.
-func TestLogCannotBeWritten(t *testing.T) {
-	t.Parallel()
-	cases := []struct {
-		name string
-		step string
-		file func(*session) string
-	}{
-		{name: "full disk", step: "full", file: func(s *session) string { return filepath.Join(s.Runtime, "log") }},
-		{name: "reader asleep", file: func(s *session) string { return s.fifo(false) }},
-		{name: "reader gone", file: func(s *session) string { return s.fifo(true) }},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			testkit.Need(t, testkit.Namespaces)
-			t.Parallel()
-			s := startGateway(t).newSession()
-			flags := resisting("--log-level=trace", "--log-file="+c.file(s))
-			argv := s.Wrap(flags, node(s.Dir, "serve", "daemon*30", "daemon,ignore-term")...)
-			if c.step != "" {
-				argv = inWorld(argv, c.step+"="+s.Runtime)
-			}
-			s.Spawn(setup{Bare: true}, argv...)
-			s.WaitReady()
-			s.gw.Kill()
-			s.Gone()
-		})
-	}
-}
-
-// fifo is as small as it can be. Its reader does not read, or will be gone before there is much to read.
-func (s *session) fifo(leaves bool) string {
-	s.t.Helper()
-	path := filepath.Join(s.Dir, "fifo")
-	s.ok(syscall.Mkfifo(path, 0o600))
-	r, err := os.OpenFile(path, os.O_RDWR, 0)
-	s.ok(err)
-	_, err = unix.FcntlInt(r.Fd(), unix.F_SETPIPE_SZ, 4096)
-	s.ok(err)
-	if !leaves {
-		s.t.Cleanup(func() { _ = r.Close() })
-		return path
-	}
-	// Its end comes with the first event: the wrapper has the file open by then.
-	go func() {
-		_, _ = r.Read(make([]byte, 1))
-		_ = r.Close()
-	}()
-	return path
 }

@@ -26,9 +26,7 @@ func newDockerConfig(t *testing.T, host string) dockerConfig {
 func (c dockerConfig) use(host string) {
 	c.t.Helper()
 	meta := filepath.Join(c.dir, "contexts", "meta", "x")
-	if err := os.MkdirAll(meta, 0o700); err != nil {
-		c.t.Fatal(err)
-	}
+	ok(c.t, os.MkdirAll(meta, 0o700))
 	current := map[string]string{"currentContext": "mine"}
 	if host == "" {
 		current = map[string]string{}
@@ -36,12 +34,8 @@ func (c dockerConfig) use(host string) {
 	about := map[string]any{"Name": "mine", "Endpoints": map[string]any{"docker": map[string]string{"Host": host}}}
 	for file, what := range map[string]any{filepath.Join(meta, "meta.json"): about, filepath.Join(c.dir, "config.json"): current} {
 		text, err := json.Marshal(what)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			c.t.Fatal(err)
-		}
+		ok(c.t, err)
+		ok(c.t, os.WriteFile(file, text, 0o600))
 	}
 }
 

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -45,9 +44,7 @@ func tarOf(t *testing.T, name string, mode int64, content []byte) *bytes.Buffer 
 func readFile(t *testing.T, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return b
 }
 
@@ -104,16 +101,6 @@ func (r route) fed(stdin io.Reader, args ...string) string {
 	return r.finish(cmd)
 }
 
-// awaitLogs waits until a container has said something since it was made. It returns nothing, for a list of what is seen.
-func (r route) awaitLogs(container, said string) string {
-	r.t.Helper()
-	testkit.Until(r.t, container+" says "+said, func() bool {
-		out, err := r.command("logs", container).Output()
-		return err == nil && string(out) == said
-	})
-	return ""
-}
-
 // finish runs a command of the client's. One that does not end is a difference like any other.
 func (r route) finish(cmd *exec.Cmd) string {
 	r.t.Helper()
@@ -160,66 +147,6 @@ var plainRules = []struct {
 	{regexp.MustCompile(`(?m)^time="TIME" level=error msg="error waiting for container: context canceled"\n`), ""},
 }
 
-// talk is a client with which the test speaks while it runs.
-type talk struct {
-	r    route
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *bufio.Reader
-	pipe *os.File
-	errs bytes.Buffer
-}
-
-func (r route) start(args ...string) *talk {
-	r.t.Helper()
-	k := &talk{r: r, cmd: r.command(args...)}
-	in, err := k.cmd.StdinPipe()
-	out, pipeErr := k.cmd.StdoutPipe()
-	if err != nil || pipeErr != nil {
-		r.t.Fatal(err, pipeErr)
-	}
-	k.in, k.pipe, k.out = in, out.(*os.File), bufio.NewReader(out)
-	k.cmd.Stderr = &k.errs
-	if err := k.cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() { _ = k.cmd.Process.Kill(); _ = k.cmd.Wait() })
-	return k
-}
-
-func (k *talk) say(text string) string {
-	_, err := io.WriteString(k.in, text)
-	if err != nil {
-		return "failed: " + err.Error() + "\n"
-	}
-	return k.line()
-}
-
-func (k *talk) line() string {
-	_ = k.pipe.SetReadDeadline(time.Now().Add(testkit.Patience))
-	line, err := k.out.ReadString('\n')
-	if err != nil {
-		return line + " failed: " + err.Error() + "\n"
-	}
-	return k.r.plain(line)
-}
-
-// end closes the client's stdin and returns the rest.
-func (k *talk) end() string {
-	_ = k.in.Close()
-	return k.rest()
-}
-
-func (k *talk) rest() string {
-	_ = k.pipe.SetReadDeadline(time.Now().Add(testkit.Patience))
-	rest, err := io.ReadAll(k.out)
-	if err != nil {
-		return "failed: " + err.Error()
-	}
-	_ = k.cmd.Wait()
-	return k.r.plain(fmt.Sprintf("exit %d\nstdout: %s\nstderr: %s\n", k.cmd.ProcessState.ExitCode(), rest, k.errs.String()))
-}
-
 // dial connects to what DOCKER_HOST says.
 func (r route) dial() *net.UnixConn {
 	r.t.Helper()
@@ -233,9 +160,7 @@ func dialEngine(t *testing.T, host string) *net.UnixConn {
 		t.Fatalf("DOCKER_HOST is %q", host)
 	}
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	_ = c.SetDeadline(time.Now().Add(testkit.Patience))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -311,15 +236,11 @@ func relayTo(t *testing.T, e *engine, relay func(client, engine *net.UnixConn)) 
 func listenUnix(t *testing.T) (*net.UnixListener, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mcp-tether-e2e-") //nolint:usetesting // its directories have the test's name in them
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l, "unix://" + path
 }

@@ -106,13 +106,9 @@ func oneEngine(t *testing.T, at **engine, family, kind, given string) *engine {
 	testkit.Lacks(t, testkit.Docker, !(os.Geteuid() == 0 && has(daemon)), "root and "+daemon)
 	// t.TempDir is too long for a socket, and ends with the test.
 	dir, err := os.MkdirTemp("", "mcp-tether-engine-") //nolint:usetesting // see above
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	script, err := filepath.Abs("../scripts/engine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	out, err := exec.Command(script, "start", dir, kind, strconv.Itoa(os.Getpid())).CombinedOutput()
 	host, found := strings.CutPrefix(strings.TrimSpace(string(out)), "DOCKER_HOST=")
 	if err != nil || !found {
@@ -160,9 +156,7 @@ func (e *engine) image(t *testing.T) string {
 func (e *engine) importFixture(t *testing.T) string {
 	t.Helper()
 	program, err := os.ReadFile(fixture)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	sum := sha256.Sum256(program)
 	name := "mcp-tether-e2e:" + hex.EncodeToString(sum[:6])
 	if e.do(t, http.MethodGet, "/images/"+name+"/json", nil, nil) == http.StatusOK {
@@ -181,9 +175,7 @@ func (e *engine) importProgram(t *testing.T, name, entrypoint string) {
 	w := tar.NewWriter(&layer)
 	head := &tar.Header{Name: "fixture", Mode: 0o755, Size: int64(len(program))}
 	errs := []error{w.WriteHeader(head), write(w, program), w.Close()}
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(errs...))
 	cmd := e.command("import", "-c", "ENTRYPOINT "+entrypoint, "-", name)
 	cmd.Stdin = &layer
 	if o := finish(t, cmd); o.code != 0 {
@@ -224,20 +216,14 @@ func (e *engine) do(t *testing.T, method, path string, body, reply any) int {
 	var in io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		in = bytes.NewReader(b)
 	}
 	req, err := http.NewRequestWithContext(context.Background(), method, "http://engine"+path, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	code, all, err := e.ask(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if reply != nil && code < 300 {
 		if err := json.Unmarshal(all, reply); err != nil {
 			t.Fatalf("%s %s: %v: %s", method, path, err, all)
@@ -383,13 +369,9 @@ func (e *engine) events(ctx context.Context, t *testing.T, mark string) *bufio.S
 	since := strconv.FormatInt(time.Now().Unix()-1, 10)
 	path := "/v1.40/events?since=" + since + "&filters=" + filters
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://engine"+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	resp, err := e.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { _ = resp.Body.Close() })
 	return bufio.NewScanner(resp.Body)
 }

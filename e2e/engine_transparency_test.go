@@ -20,13 +20,13 @@ type scene struct {
 
 func scenes() []scene {
 	return []scene{
-		{"run", playRun}, {"interactive", playInteractive}, {"terminal", playTerminal}, {"exec", playExec}, {"copy", playCopy},
-		{"build", playBuild},
+		{"terminal", playTerminal}, {"copy", playCopy}, {"build", playBuild},
 	}
 }
 
 // What clients see through the proxy is what they see without it. The bytes of the protocol are tests of the proxy
-// (internal/engine/keeper); here are its real clients.
+// (internal/engine/keeper), and docker run, exec and compose are ways to launch a server (launchers_test.go); here is what else a real
+// client does.
 func TestEngineTransparency(t *testing.T) {
 	e := engineFor(t)
 	image := e.image(t)
@@ -77,33 +77,6 @@ func commonLength(a, b string) int {
 
 func around(s string, at int) string { return s[max(at-500, 0):min(at+500, len(s))] }
 
-// ready is what a container's program says once SIGTERM ends it (fixture/tool.go, rest).
-const ready = "ready\n"
-
-func playRun(r route) string {
-	kept := r.container("kept")
-	return strings.Join([]string{
-		r.docker(r.run([]string{"--rm"}, "say", "out\n", "err\n", "0")...),
-		r.docker(r.run([]string{"--rm", "--init", "-a", "stderr"}, "say", "out\n", "err\n", "3")...),
-		r.docker("run", "--rm", "--network=none", "--entrypoint=/nothing", r.image),
-		r.docker("run", "--rm", "--network=none", "--entrypoint=/proc", r.image),
-		r.docker("run", "--no-such-flag"),
-		r.docker("run", "--rm", "--network=none", "--memory=1", r.image),
-		r.docker(r.run([]string{"-d", "--name", kept}, "rest", ready)...),
-		r.docker(r.run([]string{"--name", kept}, "rest")...),
-		r.docker("ps", "-a", "--filter", "name="+kept, "--format", "{{.Names}} {{.State}} {{.Image}}"),
-		r.awaitLogs(kept, ready), r.docker("kill", kept), r.docker("wait", kept),
-		r.docker("start", kept), r.awaitLogs(kept, ready+ready), r.docker("stop", kept), r.docker("wait", kept),
-		r.docker("rename", kept, kept+"x"), r.docker("rename", kept+"x", kept),
-		r.docker("rm", kept), r.docker("rm", kept), r.docker("start", kept), r.docker("inspect", kept),
-	}, "\n")
-}
-
-func playInteractive(r route) string {
-	k := r.start(r.run([]string{"-i", "--rm"}, "echo")...)
-	return k.say("one\n") + k.say(strings.Repeat("long ", 20_000)+"\n") + k.say("\n") + k.say("three\n") + k.end()
-}
-
 func playTerminal(r route) string {
 	c := r.container("c")
 	y := openTTY(r.t, append(cleanEnv(r.t), "DOCKER_HOST="+r.host, "TERM=dumb"), nil,
@@ -120,26 +93,6 @@ func playTerminal(r route) string {
 	z := openTTY(r.t, append(cleanEnv(r.t), "DOCKER_HOST="+r.host, "TERM=dumb"), nil, "docker", "attach", c)
 	z.typed("\n")
 	return seen + fmt.Sprintf("ended %v\n", z.cmd.Wait()) + r.docker("wait", c)
-}
-
-func playExec(r route) string {
-	c := r.container("c")
-	in := func(args ...string) []string {
-		return append(append([]string{"exec"}, args...), c, "/fixture", "tool")
-	}
-	seen := []string{r.docker(r.run([]string{"-d", "--name", c}, "rest")...)}
-	seen = append(seen,
-		r.docker(append(in(), "say", "out\n", "err\n", "5")...),
-		r.fed(strings.NewReader(strings.Repeat("all of it ", 30_000)), append(in("-i"), "sink")...),
-		r.docker(append(in("-d"), "rest")...),
-		r.docker("exec", c, "/nothing"), r.docker("exec", "-w", "/nowhere", c, "/fixture"), r.docker("exec", "-u", "nobody", c, "/fixture"),
-		r.docker("exec", r.named("no"), "/fixture"))
-	k := r.start(append(in("-i"), "echo")...)
-	seen = append(seen, k.say("one\n"), k.say("two\n"), k.end())
-	y := openTTY(r.t, append(cleanEnv(r.t), "DOCKER_HOST="+r.host, "TERM=dumb"), nil, append([]string{"docker"}, append(in("-it"), "tty")...)...)
-	y.expect("size ")
-	y.typed("\n")
-	return strings.Join(append(seen, fmt.Sprint(y.cmd.Wait()), r.docker("kill", c), r.docker("exec", c, "/fixture")), "\n")
 }
 
 func playCopy(r route) string {
@@ -159,9 +112,7 @@ func buildDir(t *testing.T, image string) string {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	write("Dockerfile", "FROM "+image+"\nARG A=2\nCOPY large /large\nRUN [\"/fixture\",\"tool\",\"say\",\"out\\n\",\"\",\"0\"]\nLABEL a=$A\n")
 	write("Failing", "FROM scratch\nCOPY nothing /\n")

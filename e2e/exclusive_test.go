@@ -91,7 +91,7 @@ func TestExclusive(t *testing.T) {
 // awaitState returns when a record in the session's runtime directory is in the state.
 func (s *session) awaitState(t *testing.T, state string) {
 	t.Helper()
-	awaitTrue(t, "a session that is "+state, func() bool {
+	testkit.Until(t, "a session that is "+state, func() bool {
 		for _, id := range s.Records() {
 			if strings.Contains(s.rawRecord(id), `"state":"`+state+`"`) {
 				return true
@@ -138,7 +138,7 @@ func TestExclusiveEndsWhileWaiting(t *testing.T) {
 			first.closeStdin()
 			first.awaitState(t, "ending")
 			second := g.locked(t, dir, "--exclusive=k")
-			awaitTrue(t, "a second lease", func() bool {
+			testkit.Until(t, "a second lease", func() bool {
 				records, _ := filepath.Glob(filepath.Join(second.recordDir(), "*.json"))
 				return len(records) == 2
 			})

@@ -44,26 +44,26 @@ func stream(t *testing.T, kind, dir string, output bool) (theirs, ours *os.File)
 	switch kind {
 	case "pipe":
 		r, w, err := os.Pipe()
-		noError(t, err)
+		ok(t, err)
 		if output {
 			return w, r
 		}
 		return r, w
 	case "socketpair":
 		p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		noError(t, err)
+		ok(t, err)
 		// Ours goes to the poller, which knows deadlines.
-		noError(t, unix.SetNonblock(p[1], true))
+		ok(t, unix.SetNonblock(p[1], true))
 		return os.NewFile(uintptr(p[0]), "theirs"), os.NewFile(uintptr(p[1]), "ours")
 	case "terminal":
 		master, slave := openPair(t)
 		return slave, master
 	}
 	f, err := os.CreateTemp(dir, "stream")
-	noError(t, err)
-	noError(t, f.Chmod(0o666))
+	ok(t, err)
+	ok(t, f.Chmod(0o666))
 	ours, err = os.Open(f.Name())
-	noError(t, err)
+	ok(t, err)
 	return f, ours
 }
 
@@ -93,10 +93,10 @@ func startAs(t *testing.T, w way, streams [3]*os.File, extra []*os.File, argv ..
 	for _, f := range streams {
 		// As if the gateway were that user's. Nothing that has a name is changed.
 		if f != nil && w.uid != 0 && strings.HasPrefix(f.Name(), "|") {
-			noError(t, f.Chown(w.uid, w.uid))
+			ok(t, f.Chown(w.uid, w.uid))
 		}
 	}
-	noError(t, cmd.Start())
+	ok(t, cmd.Start())
 	for _, f := range slices.Concat(streams[:], extra) {
 		if f != nil {
 			_ = f.Close()
@@ -121,12 +121,12 @@ func TestServerClosesDescriptors(t *testing.T) {
 	defer ours.Close()
 	run := startAs(t, plain, [3]*os.File{in}, []*os.File{theirs}, closer...)
 	_, err := ask.WriteString("a\n")
-	noError(t, err)
-	noError(t, ours.SetReadDeadline(time.Now().Add(testkit.Patience)))
+	ok(t, err)
+	ok(t, ours.SetReadDeadline(time.Now().Add(testkit.Patience)))
 	_, err = io.Copy(io.Discard, ours)
-	noError(t, err)
+	ok(t, err)
 	_, err = ask.WriteString("b\n")
-	noError(t, err)
+	ok(t, err)
 	if err := run.cmd.Wait(); err != nil {
 		t.Errorf("the server did not live until it was told to end: %v", err)
 	}
@@ -165,10 +165,10 @@ func environOf(t *testing.T, w way) []byte {
 		argv = s.Wrap(quick(w.flags...), argv...)
 	}
 	r, out, err := os.Pipe()
-	noError(t, err)
+	ok(t, err)
 	defer r.Close()
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	noError(t, err)
+	ok(t, err)
 	defer unix.Close(null)
 	var as *syscall.Credential
 	if w.uid != 0 {
@@ -178,12 +178,12 @@ func environOf(t *testing.T, w way) []byte {
 	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Env: odd, Files: []uintptr{uintptr(null), out.Fd(), 2}, Sys: &syscall.SysProcAttr{Credential: as},
 	})
-	noError(t, err)
-	noError(t, out.Close())
+	ok(t, err)
+	ok(t, out.Close())
 	all, err := io.ReadAll(r)
-	noError(t, err)
+	ok(t, err)
 	_, err = syscall.Wait4(pid, nil, 0, nil)
-	noError(t, err)
+	ok(t, err)
 	return all
 }
 

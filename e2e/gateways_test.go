@@ -112,7 +112,7 @@ type model struct {
 
 func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	var call, word func(tool [2]string) []any
+	var call, word func(tool [2]string) []string
 	tools := toolsIn(body)
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/responses"):
@@ -139,11 +139,11 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, event := range answer(tools) {
-		b, _ := json.Marshal(event)
-		if kind, ok := event.(map[string]any)["type"].(string); ok {
+		if rest, found := strings.CutPrefix(event, `{"type":"`); found { // Gemini's have none.
+			kind, _, _ := strings.Cut(rest, `"`)
 			_, _ = fmt.Fprintf(w, "event: %s\n", kind)
 		}
-		_, _ = fmt.Fprintf(w, "data: %s\n\n", b)
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", event)
 	}
 }
 
@@ -178,64 +178,59 @@ func toolsIn(body []byte) [2]string {
 	return [2]string{}
 }
 
-// The three protocols, as far as one tool call and one word take.
+// The three protocols, as far as one tool call and one word take: the events of an answer.
 
-func codexEvents(item map[string]any) []any {
-	usage := map[string]any{"input_tokens": 1, "input_tokens_details": nil, "output_tokens": 1, "output_tokens_details": nil, "total_tokens": 2}
-	return []any{
-		map[string]any{"type": "response.created", "response": map[string]any{"id": "r"}},
-		map[string]any{"type": "response.output_item.done", "output_index": 0, "item": item},
-		map[string]any{"type": "response.completed", "response": map[string]any{"id": "r", "usage": usage}},
-	}
-}
-
-func codexCall(tool [2]string) []any {
-	item := map[string]any{"type": "function_call", "id": "f", "call_id": "c", "name": tool[1], "arguments": `{"message":"hello"}`}
+func codexCall(tool [2]string) []string {
+	namespace := ""
 	if tool[0] != "" {
-		item["namespace"] = tool[0]
+		namespace = fmt.Sprintf(`,"namespace":%q`, tool[0])
 	}
-	return codexEvents(item)
+	return codexEvents(fmt.Sprintf(`{"type":"function_call","id":"f","call_id":"c","name":%q,"arguments":"{\"message\":\"hello\"}"%s}`, tool[1], namespace))
 }
 
-func codexWord([2]string) []any {
-	return codexEvents(map[string]any{"type": "message", "role": "assistant", "id": "m", "content": []any{map[string]any{"type": "output_text", "text": "done"}}})
+func codexWord([2]string) []string {
+	return codexEvents(`{"type":"message","role":"assistant","id":"m","content":[{"type":"output_text","text":"done"}]}`)
 }
 
-func claudeEvents(block, delta map[string]any, reason string) []any {
-	usage := map[string]any{"input_tokens": 1, "output_tokens": 1}
-	return []any{
-		map[string]any{"type": "message_start", "message": map[string]any{
-			"id": "m", "type": "message", "role": "assistant", "model": "m", "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage,
-		}},
-		map[string]any{"type": "content_block_start", "index": 0, "content_block": block},
-		map[string]any{"type": "content_block_delta", "index": 0, "delta": delta},
-		map[string]any{"type": "content_block_stop", "index": 0},
-		map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": reason, "stop_sequence": nil}, "usage": usage},
-		map[string]any{"type": "message_stop"},
+func codexEvents(item string) []string {
+	return []string{
+		`{"type":"response.created","response":{"id":"r"}}`,
+		`{"type":"response.output_item.done","output_index":0,"item":` + item + `}`,
+		`{"type":"response.completed","response":{"id":"r","usage":` +
+			`{"input_tokens":1,"input_tokens_details":null,"output_tokens":1,"output_tokens_details":null,"total_tokens":2}}}`,
 	}
 }
 
-func claudeCall(tool [2]string) []any {
-	return claudeEvents(map[string]any{"type": "tool_use", "id": "t", "name": tool[1], "input": map[string]any{}},
-		map[string]any{"type": "input_json_delta", "partial_json": `{"message":"hello"}`}, "tool_use")
+func claudeCall(tool [2]string) []string {
+	return claudeEvents(fmt.Sprintf(`{"type":"tool_use","id":"t","name":%q,"input":{}}`, tool[1]), `{"type":"input_json_delta","partial_json":"{\"message\":\"hello\"}"}`, "tool_use")
 }
 
-func claudeWord([2]string) []any {
-	return claudeEvents(map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "done"}, "end_turn")
+func claudeWord([2]string) []string {
+	return claudeEvents(`{"type":"text","text":""}`, `{"type":"text_delta","text":"done"}`, "end_turn")
 }
 
-func geminiEvent(part map[string]any) []any {
-	return []any{map[string]any{
-		"candidates":    []any{map[string]any{"content": map[string]any{"role": "model", "parts": []any{part}}, "finishReason": "STOP", "index": 0}},
-		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
-	}}
+func claudeEvents(block, delta, reason string) []string {
+	const usage = `"usage":{"input_tokens":1,"output_tokens":1}}`
+	return []string{
+		`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,` + usage + `}`,
+		`{"type":"content_block_start","index":0,"content_block":` + block + `}`,
+		`{"type":"content_block_delta","index":0,"delta":` + delta + `}`,
+		`{"type":"content_block_stop","index":0}`,
+		`{"type":"message_delta","delta":{"stop_reason":"` + reason + `","stop_sequence":null},` + usage,
+		`{"type":"message_stop"}`,
+	}
 }
 
-func geminiCall(tool [2]string) []any {
-	return geminiEvent(map[string]any{"functionCall": map[string]any{"name": tool[1], "args": map[string]any{"message": "hello"}}})
+func geminiCall(tool [2]string) []string {
+	return geminiEvents(fmt.Sprintf(`{"functionCall":{"name":%q,"args":{"message":"hello"}}}`, tool[1]))
 }
 
-func geminiWord([2]string) []any { return geminiEvent(map[string]any{"text": "done"}) }
+func geminiWord([2]string) []string { return geminiEvents(`{"text":"done"}`) }
+
+func geminiEvents(part string) []string {
+	return []string{`{"candidates":[{"content":{"role":"model","parts":[` + part + `]},"finishReason":"STOP","index":0}],` +
+		`"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}}`}
+}
 
 // listenAlone makes the thread's own network namespace, which has nothing but a loopback device, and listens there. The thread
 // is of no use to others any more, so it must end with its goroutine.

@@ -121,7 +121,7 @@ func TestGuardAndKeepShared(t *testing.T) {
 		s.command[2] = strings.Replace(s.command[2], `exec "$@"`, `echo "[INFO] listening"; echo ready; `+failed, 1)
 		c, other := s.client(), s.client()
 		got, err := os.ReadFile(filepath.Join(s.Dir, "stderr"))
-		noError(t, err)
+		ok(t, err)
 		if want := map[bool]string{true: noise}[flags == nil]; string(got) != want {
 			t.Errorf("%v: standard error has %q", flags, got)
 		}

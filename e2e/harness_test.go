@@ -147,19 +147,23 @@ func logOnly(t *testing.T, log, runtime string) *session {
 func (s *session) closeStdin()  { s.t.Helper(); s.Close("stdin") }
 func (s *session) closeStdout() { s.t.Helper(); s.Close("stdout") }
 
+// ok fails the test at an error.
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (s *session) ok(err error) {
 	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	ok(s.t, err)
 }
 
 func number(t *testing.T, s string) int {
 	t.Helper()
 	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return n
 }
 

@@ -2,10 +2,7 @@ package e2e
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,53 +39,10 @@ const everythingJS = "node_modules/.bin/mcp-server-everything"
 // startPatient returns once the client has met its server.
 func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *patientClient {
 	t.Helper()
-	testkit.Long(t)
-	_, err := exec.LookPath("node")
-	testkit.Lacks(t, testkit.NPM, err != nil, "node")
-	for _, file := range []string{everythingJS, "node_modules/@modelcontextprotocol/client"} {
-		_, err = os.Stat(filepath.Join("npm", file))
-		testkit.Lacks(t, testkit.NPM, err != nil, "npm packages (npm ci in e2e/npm)")
-	}
 	s := logOnly(t, filepath.Join(dir, "log.json"), dir)
 	full := s.Wrap(quick("--hibernate="+cmp.Or(server.Idle, "1s")), argv...) // Not all of these servers end at the end of their input.
-	server.Command, server.Args = full[0], full[1:]
-	server.Env = realEnv(dir)
-	config, err := json.Marshal(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &sdkClient{t: t, dir: dir, cmd: exec.Command("node", cmp.Or(server.Client, "patient.mjs"), string(config)), stderr: filepath.Join(dir, "stderr")}
-	c.cmd.Dir = "npm"
-	c.run()
-	t.Cleanup(c.endAll)
-	p := &patientClient{sdkClient: c, s: s}
-	if answer := c.hear(); answer.Event != "ready" || answer.Error || answer.Text == "0" {
-		t.Fatalf("the server does not work: %+v\n%s", answer, c.complaint())
-	}
-	return p
-}
-
-// order has the client do something, and expects no error.
-func (p *patientClient) order(order map[string]any) sdkAnswer {
-	p.t.Helper()
-	b, err := json.Marshal(order)
-	if err == nil {
-		_, err = fmt.Fprintf(p.orders, "%s\n", b)
-	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	answer := p.hear()
-	if answer.Error {
-		log, _ := os.ReadFile(p.s.Log)
-		p.t.Fatalf("the client saw an error: %+v\n%s\n%s", answer, p.complaint(), log)
-	}
-	return answer
-}
-
-func (p *patientClient) call(name string, arguments any) sdkAnswer {
-	p.t.Helper()
-	return p.order(map[string]any{"call": map[string]any{"name": name, "arguments": arguments}})
+	server.Command, server.Args, server.Env = full[0], full[1:], realEnv(dir)
+	return &patientClient{sdkClient: startSDKClient(t, dir, server), s: s}
 }
 
 // asleep waits until the server sleeps again. It may have slept more than once since the last time: a busy machine may take
@@ -107,11 +61,7 @@ func (p *patientClient) woken() int { return len(p.s.Events("server woken")) }
 func (p *patientClient) bye() {
 	p.t.Helper()
 	family := findKin(p.dir, p.cmd.Process.Pid)
-	p.order(map[string]any{"close": true})
-	_ = p.orders.Close()
-	if err := p.cmd.Wait(); err != nil {
-		p.t.Errorf("the client failed: %v\n%s", err, p.complaint())
-	}
+	p.close()
 	if left := stage.Outlasting(testkit.Patience, family...); len(left) > 0 {
 		p.t.Errorf("left behind: %v", left)
 	}
@@ -182,7 +132,7 @@ func TestHibernateRealModern(t *testing.T) {
 	}
 	p.bye()
 	text, err := os.ReadFile(got)
-	noError(t, err)
+	ok(t, err)
 	if listens := strings.Count(string(text), `"subscriptions/listen"`); listens != p.woken()+1 || changed == 0 || p.woken() < cycles {
 		t.Errorf("%d subscriptions, %d changes, %d wakes in %d cycles", listens, changed, p.woken(), cycles)
 	}

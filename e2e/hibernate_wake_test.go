@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -149,45 +148,6 @@ func (s *session) neverTwice() {
 			s.t.Errorf("a server got %s", line)
 		}
 	}
-}
-
-// The end of standard input is not lost while the server sleeps. What was sent before is answered by the next server, and then the
-// session is over.
-func TestHibernateLastWords(t *testing.T) {
-	t.Parallel()
-	s := greeted(t, setup{Flags: sleepy()}, "serve", "daemon")
-	s.asleep(1)
-	s.Write(toolCall(7, "echo", "") + "\n")
-	s.closeStdin()
-	s.wantAnswer(strings.TrimSuffix(s.ReadToEnd(), "\n"), 7)
-	wantExit(t, s.Wait(), "exit 0")
-	s.Gone()
-	s.EndedWhole("stdin-closed")
-}
-
-// A stateless client: every request says all that the server must know.
-func statelessCall(id int) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s,"name":"echo","arguments":{"text":"x"}}}`, id, stateless)
-}
-
-// Protocol 2026-07-28 has no handshake: nothing is replayed. So nothing tells which process such a server starts by itself, if
-// a call wakes it.
-func TestHibernateStateless(t *testing.T) {
-	testkit.Long(t)
-	t.Parallel()
-	s := startGateway(t).newSession()
-	s.mode("modern")
-	s.Spawn(setup{Flags: sleepy()}, fixture, "mcp", s.Dir, "-", "0", "serve")
-	s.wantAnswer(s.Ask(`{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{`+stateless+`}}`), 0)
-	s.IDs = s.Records()
-	for n := 1; n <= 2; n++ {
-		s.asleep(n)
-		s.wantAnswer(s.Ask(statelessCall(n)), n)
-		if got := s.gotOf(n + 1); len(got) != 1 || got[0] != statelessCall(n) {
-			t.Errorf("the %d. server got %q", n+1, got)
-		}
-	}
-	s.farewell()
 }
 
 // The session ends when its server has become another one and lacks what the client relies on. So the gateway starts a

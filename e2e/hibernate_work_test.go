@@ -30,9 +30,7 @@ func peer(t *testing.T, what string) string {
 		network, address = "unix", "@"+t.TempDir()
 	}
 	l, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l.Addr().String()
 }

@@ -13,23 +13,6 @@ import (
 	"mcp-tether/e2e/testkit"
 )
 
-// A mark that the wrapper inherits, from a session that kept its own gateway, keeps nothing of this session.
-func TestInheritedKeepMark(t *testing.T) {
-	t.Parallel()
-	for _, cgroup := range []string{"auto", "off"} {
-		t.Run("cgroup="+cgroup, func(t *testing.T) {
-			t.Parallel()
-			s := begin(t, setup{Flags: resisting("--cgroup=" + cgroup), Env: []string{"MCP_TETHER_KEEP=1"}},
-				"serve", "daemon/plain", "setsid,closefds,chdir", "daemon,ignore-term")
-			s.gw.Kill()
-			s.Gone()
-			if c := s.EndedWhole(deathCauses...); len(c.Kept) > 0 {
-				t.Errorf("kept = %v", c.Kept)
-			}
-		})
-	}
-}
-
 // Marks that were there before are replaced. They give no power over the session that they name.
 func TestInheritedMarks(t *testing.T) {
 	t.Parallel()

@@ -164,7 +164,7 @@ func inherited(t *testing.T, dir string, state, flags []string) inheritance {
 func awaitReader(t *testing.T, path string) int {
 	t.Helper()
 	var found []int
-	awaitTrue(t, "one reader of "+path, func() bool {
+	testkit.Until(t, "one reader of "+path, func() bool {
 		found = readers(path)
 		return len(found) == 1
 	})
@@ -245,18 +245,14 @@ var statusFields = []string{
 func (in inheritance) readStatus(t *testing.T, proc string) {
 	t.Helper()
 	status, err := os.ReadFile(proc + "status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for line := range strings.Lines(string(status)) {
 		if name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); slices.Contains(statusFields, name) {
 			in[name] = strings.TrimSpace(value)
 		}
 	}
 	stat, err := os.ReadFile(proc + "stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')'):]))
 	in["nice"], in["priority"], in["policy"] = fields[16], fields[15], fields[38]
 }
@@ -264,22 +260,16 @@ func (in inheritance) readStatus(t *testing.T, proc string) {
 func (in inheritance) readFiles(t *testing.T, proc string, s *session) {
 	t.Helper()
 	files, err := os.ReadDir(proc + "fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, f := range files {
 		target, err := os.Readlink(proc + "fd/" + f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		kind, _, numbered := strings.Cut(target, ":[")
 		if numbered {
 			target = kind
 		}
 		info, err := os.ReadFile(proc + "fdinfo/" + f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		head, _, _ := strings.Cut(string(info), "mnt_id") // pos and flags
 		in["fd "+f.Name()] = strings.ReplaceAll(target, s.Dir, "DIR") + " " + head
 	}

@@ -128,9 +128,7 @@ func (c chance) String() string {
 func (c chance) round(t *testing.T, flags ...string) {
 	g := startGateway(t)
 	if dir := nest(t); dir != "" {
-		if err := os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(g.PID)), 0); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(g.PID)), 0))
 	}
 	var all []*session
 	for i, grove := range groves {

@@ -2,58 +2,11 @@ package e2e
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"mcp-tether/e2e/testkit"
 )
 
 // The cache is believed where the user alone could have written it. Without one the server is started as ever.
-
-// forge replaces each entry by one that names another tool.
-func (s *session) forge() {
-	s.t.Helper()
-	for _, file := range s.entries() {
-		text, err := os.ReadFile(file)
-		s.ok(err)
-		s.ok(os.WriteFile(file, []byte(strings.Replace(string(text), `"echo"`, `"evil"`, 1)), 0o600))
-	}
-}
-
-func TestLazyForgedCache(t *testing.T) {
-	testkit.Need(t, testkit.Root)
-	t.Parallel()
-	for name, c := range map[string]struct {
-		spoil    func(file string) error
-		believed bool
-	}{
-		"the control":    {func(string) error { return nil }, true},
-		"another user's": {func(file string) error { return os.Chown(file, nobody, nobody) }, false},
-		"half a file":    {func(file string) error { return os.Truncate(file, 100) }, false},
-		"another secret": {func(file string) error {
-			return os.WriteFile(filepath.Join(filepath.Dir(file), "share.key"), make([]byte, 16), 0o600)
-		}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if name == "another secret" || name == "half a file" {
-				testkit.Long(t)
-			}
-			t.Parallel()
-			first := learn(t, "")
-			first.forge()
-			for _, file := range first.entries() {
-				noError(t, c.spoil(file))
-			}
-			s := first.twin()
-			list := s.meet()
-			if strings.Contains(list, "evil") != c.believed || (s.starts() == 1) != c.believed {
-				t.Errorf("%d servers were started, and the list is %s", s.starts(), list)
-			}
-			s.leave()
-		})
-	}
-}
 
 // Where nothing can be kept, each session starts its server, and is served as ever.
 func TestLazyWithoutCache(t *testing.T) {
@@ -69,7 +22,7 @@ func TestLazyWithoutCache(t *testing.T) {
 	}
 }
 
-// What is kept tells nothing of the environment. Without it the next session starts its server, and keeps it anew.
+// What is kept tells nothing of the environment. Of half of it the next session believes nothing: it starts its server, and keeps it anew.
 func TestLazyCacheDirectory(t *testing.T) {
 	t.Parallel()
 	first := learn(t, "")
@@ -77,7 +30,7 @@ func TestLazyCacheDirectory(t *testing.T) {
 		if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), first.Runtime) || !strings.Contains(string(text), fixture) {
 			t.Errorf("%s, %v", text, err)
 		}
-		ok(t, os.Remove(file))
+		ok(t, os.Truncate(file, 100))
 	}
 	s := first.twin()
 	s.meet()

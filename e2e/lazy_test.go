@@ -112,6 +112,9 @@ func TestLazy(t *testing.T) {
 			if state := s.sleeper().State; state != "not-started" {
 				t.Errorf("the session is %q", state)
 			}
+			if o := (caller{runtime: s.Runtime}).run(t, "ps"); !strings.Contains(o.stdout, "not-started") {
+				t.Errorf("ps shows\n%s", o.stdout)
+			}
 			s.wantStarts(1)
 			s.Write(c.write + "\n")
 			for range c.reads {
@@ -143,21 +146,6 @@ func TestLazyFirstServerFails(t *testing.T) {
 	if e := s.entries(); len(e) > 0 {
 		t.Errorf("kept of a server that never spoke: %s", e)
 	}
-}
-
-// A session whose server was never started is shown, and ends as any other.
-func TestLazyEndings(t *testing.T) {
-	t.Parallel()
-	s := learn(t, "").twin()
-	s.meet()
-	s.WaitRecord()
-	if o := (caller{runtime: s.Runtime}).run(t, "ps"); !strings.Contains(o.stdout, "not-started") {
-		t.Errorf("ps shows\n%s", o.stdout)
-	}
-	s.stop()
-	wantExit(t, s.Wait(), "exit 143")
-	s.Gone()
-	s.wantStarts(1)
 }
 
 // Lazy sessions that share look for no host before they need one, and then have one server.

@@ -35,7 +35,7 @@ func limitable(t *testing.T) scopes {
 	have := strings.Fields(control(t, dir+"/cgroup.controllers"))
 	for _, c := range []string{"memory", "pids", "cpu"} {
 		testkit.Lacks(t, testkit.Controllers, !slices.Contains(have, c), c)
-		noError(t, os.WriteFile(dir+"/cgroup.subtree_control", []byte("+"+c), 0))
+		ok(t, os.WriteFile(dir+"/cgroup.subtree_control", []byte("+"+c), 0))
 	}
 	t.Cleanup(func() { _ = os.WriteFile(dir+"/cgroup.subtree_control", []byte("-memory -pids -cpu"), 0) })
 	testkit.WriteProgram(t, bin+"/busctl", []byte(strings.ReplaceAll(givesScopes, "$SCOPES", dir)))
@@ -57,16 +57,14 @@ func (c scopes) removeEmpty(t *testing.T) {
 	for _, scope := range made {
 		testkit.Until(t, scope+" to be empty", func() bool { return strings.Contains(control(t, scope+"/cgroup.events"), "populated 0") })
 		_ = os.Remove(scope + "/mcp-tether.aside")
-		noError(t, os.Remove(scope))
+		ok(t, os.Remove(scope))
 	}
 }
 
 func control(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return strings.TrimSpace(string(b))
 }
 
@@ -237,7 +235,7 @@ func TestLeafLimitRefused(t *testing.T) {
 	s.closeStdin()
 	wantExit(t, s.Wait(), "exit 0")
 	log, err := os.ReadFile(s.Log)
-	noError(t, err)
+	ok(t, err)
 	if strings.Count(string(log), "limits cannot be enforced (memory.max): ") != 1 || !strings.Contains(string(log), "cgroup_no_v1=all") && !strings.Contains(string(log), "docs/limits.md") {
 		t.Errorf("the log says\n%s", log)
 	}

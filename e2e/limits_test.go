@@ -39,31 +39,6 @@ func ownUser(t *testing.T) int {
 	return 0
 }
 
-// Without the kernel's random numbers a session starts all the same.
-func TestWithoutRandomNumbers(t *testing.T) {
-	t.Parallel()
-	for _, errno := range []string{"ENOSYS", "EPERM"} {
-		t.Run(errno, func(t *testing.T) {
-			testkit.Need(t, testkit.Namespaces)
-			t.Parallel()
-			var ids []string
-			for range 2 {
-				s := startGateway(t).newSession()
-				s.Spawn(setup{Bare: true}, inWorld(s.Wrap(polite(), node(s.Dir, "serve", "daemon")...), "refuse=getrandom:"+errno)...)
-				s.WaitReady()
-				s.WaitRecord()
-				ids = append(ids, s.IDs...)
-				s.closeStdin()
-				wantExit(t, s.Wait(), "exit 0")
-				s.Gone()
-			}
-			if ids[0] == ids[1] {
-				t.Errorf("two sessions are called %s", ids[0])
-			}
-		})
-	}
-}
-
 // A record that exceeds the limit of file sizes is not written. Neither that nor our log matters to the server.
 func TestFileSizeLimited(t *testing.T) {
 	t.Parallel()
@@ -334,7 +309,7 @@ func TestSqueezedSession(t *testing.T) {
 func threadsOf(t *testing.T, pid int) int {
 	t.Helper()
 	tids, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	noError(t, err)
+	ok(t, err)
 	return len(tids)
 }
 
@@ -395,7 +370,7 @@ func TestSqueezedByForkBomb(t *testing.T) {
 				testkit.Need(t, testkit.Root)
 				t.Parallel()
 				dir := pidsCgroup(t)
-				noError(t, os.WriteFile(dir+"/pids.max", []byte("100"), 0))
+				ok(t, os.WriteFile(dir+"/pids.max", []byte("100"), 0))
 				s := startGateway(t).newSession()
 				argv := s.Wrap(quick("--cgroup="+cgroup, "--log-level=debug"), fixture, "bomb")
 				s.Spawn(setup{Bare: true}, inWorld(argv, "cgroup="+dir)...)

@@ -106,10 +106,10 @@ func startTalker(t *testing.T, dir, env string, argv ...string) *talker {
 	c.cmd.Dir = dir
 	c.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_RUNTIME_DIR=" + dir, "XDG_STATE_HOME=" + dir, "E2E_FAMILY=" + dir}, strings.Fields(env)...)
 	out, err := c.cmd.StdoutPipe()
-	noError(t, err)
+	ok(t, err)
 	c.in, err = c.cmd.StdinPipe()
-	noError(t, err)
-	noError(t, c.cmd.Start())
+	ok(t, err)
+	ok(t, c.cmd.Start())
 	go func() {
 		defer close(c.lines)
 		for r := bufio.NewReader(out); ; {
@@ -393,7 +393,7 @@ func (n *naps) conversation(t *testing.T, nth int) {
 func helloDir(t *testing.T) string {
 	t.Helper()
 	dir := realDir(t)
-	noError(t, os.WriteFile(filepath.Join(dir, "hello"), []byte("hello"), 0o600))
+	ok(t, os.WriteFile(filepath.Join(dir, "hello"), []byte("hello"), 0o600))
 	return dir
 }
 

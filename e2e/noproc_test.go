@@ -44,21 +44,6 @@ func TestForeignProc(t *testing.T) {
 	}
 }
 
-// A server that exits with 2 looks like a supervisor that crashed. Also where something is left, its session ends once.
-func TestHiddenSurvivorOfServerThatExitsWithTwo(t *testing.T) {
-	testkit.Need(t, testkit.Root)
-	t.Parallel()
-	g := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t)
-	s := g.tree(setup{Flags: resisting(politeRoot)}, "serve", "setsid,setuid,comm="+setuidCopy(t), "daemon")
-	s.WaitReady()
-	s.Write(`{"method":"exit","code":2}` + "\n")
-	wantExit(t, s.Wait(), "exit 2")
-	if c := s.Ended(); c.Cause != "server-exited" || !*c.Leaked {
-		t.Errorf("cause %s, leaked %v", c.Cause, *c.Leaked)
-	}
-	s.EndAll()
-}
-
 // Another user's process may be hidden. Then it can be said that it is there, but not which process it is. One that is kept
 // does not account for it.
 func TestHiddenSurvivor(t *testing.T) {

@@ -156,7 +156,7 @@ func (p spot) play(t *testing.T, argv []string, bare, livesOn bool) string {
 	if livesOn {
 		limit = 2 * time.Second
 	}
-	noError(t, hear.SetReadDeadline(time.Now().Add(limit)))
+	ok(t, hear.SetReadDeadline(time.Now().Add(limit)))
 	said, err := io.ReadAll(hear)
 	words := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(said), "\r", "")), "\n")
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "x" || w == "" }) // The terminal's echo, or not.
@@ -192,9 +192,9 @@ func otherGroup(t *testing.T) (group int, unhurt func() bool) {
 	t.Helper()
 	cmd := exec.Command("cat")
 	hold, err := cmd.StdinPipe()
-	noError(t, err)
+	ok(t, err)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	noError(t, cmd.Start())
+	ok(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = hold.Close() })
 	return cmd.Process.Pid, func() bool {
 		_ = hold.Close()
@@ -223,7 +223,7 @@ func (p spot) connect(t *testing.T, cmd *exec.Cmd) (say, hear *os.File) {
 			say, hear = master, master
 		}
 	}
-	noError(t, cmd.Start())
+	ok(t, cmd.Start())
 	for _, f := range given {
 		_ = f.Close()
 	}

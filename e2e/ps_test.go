@@ -11,12 +11,6 @@ import (
 	"mcp-tether/e2e/testkit"
 )
 
-// awaitTrue returns when something is true that no event announces.
-func awaitTrue(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	testkit.Until(t, what, is)
-}
-
 // rawRecord is the text of a record, "" when it is gone.
 func (s *session) rawRecord(id string) string {
 	b, _ := os.ReadFile(filepath.Join(s.recordDir(), id+".json"))

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,22 +32,14 @@ const (
 
 // A realServer is what a user would put into a gateway's configuration, and one call to see that it works.
 type realServer struct {
-	Command   string            `json:"command"`
-	Args      []string          `json:"args"`
-	Env       map[string]string `json:"env"`
-	Tool      string            `json:"tool"`
-	Arguments map[string]string `json:"arguments"`
+	toldServer
+	tool      string
+	arguments map[string]string
 }
 
 func everything(launcher ...string) func(*testing.T, string) realServer {
 	return func(_ *testing.T, dir string) realServer {
-		return realServer{
-			Command:   launcher[0],
-			Args:      launcher[1:],
-			Env:       realEnv(dir),
-			Tool:      "echo",
-			Arguments: map[string]string{"message": "hello"},
-		}
+		return realServer{toldServer{Command: launcher[0], Args: launcher[1:], Env: realEnv(dir)}, "echo", map[string]string{"message": "hello"}}
 	}
 }
 
@@ -68,19 +61,14 @@ func puppeteer(t *testing.T, dir string) realServer {
 		"--disable-background-networking", "--disable-component-update", "--disable-domain-reliability",
 		"--disable-sync", "--no-first-run", "--no-pings",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	env := realEnv(dir)
 	env["PUPPETEER_EXECUTABLE_PATH"] = browser
 	env["PUPPETEER_LAUNCH_OPTIONS"] = string(options)
 	env["ALLOW_DANGEROUS"] = "true"
 	return realServer{
-		Command:   "npx",
-		Args:      []string{"--no-install", "mcp-server-puppeteer"},
-		Env:       env,
-		Tool:      "puppeteer_navigate",
-		Arguments: map[string]string{"url": "data:text/html,<title>hello</title>"},
+		toldServer{Command: "npx", Args: []string{"--no-install", "mcp-server-puppeteer"}, Env: env}, "puppeteer_navigate",
+		map[string]string{"url": "data:text/html,<title>hello</title>"},
 	}
 }
 
@@ -144,7 +132,7 @@ func leaveNothing(t *testing.T, s realCase, e realEnding, flag string) {
 	argv := session.Wrap([]string{flag}, append([]string{server.Command}, server.Args...)...)
 	server.Command, server.Args = argv[0], argv[1:]
 
-	client := startSDKClient(t, dir, server)
+	client := startUsing(t, dir, server)
 	e.end(client)
 	if left := stage.Outlasting(testkit.Patience, client.family...); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -171,7 +159,7 @@ func TestRealServersLeakAlone(t *testing.T) {
 		for _, e := range realEndings {
 			t.Run(s.name+"/"+e.name, func(t *testing.T) {
 				dir := realDir(t)
-				client := startSDKClient(t, dir, s.server(t, dir))
+				client := startUsing(t, dir, s.server(t, dir))
 				e.end(client)
 				left := stage.Outlasting(leakPatience, client.family...)
 				if len(left) == 0 {
@@ -188,9 +176,7 @@ func TestRealServersLeakAlone(t *testing.T) {
 func realDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mcp-tether-e2e-") //nolint:usetesting // t.TempDir is too long, see above
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Errorf("remove the test's directory: %v", err)
@@ -210,7 +196,7 @@ func checkNoRecords(t *testing.T, runtime string) {
 	}
 }
 
-// An sdkClient is a gateway: a Node process with the official SDK, see npm/client.mjs.
+// An sdkClient is a gateway: a Node process with the official SDK, see npm/patient.mjs.
 type sdkClient struct {
 	t      *testing.T
 	dir    string
@@ -224,43 +210,64 @@ type sdkClient struct {
 	family []proc
 }
 
-// startSDKClient returns once the server has answered a tool call.
-func startSDKClient(t *testing.T, dir string, server realServer) *sdkClient {
+// startUsing returns once the server has answered a tool call.
+func startUsing(t *testing.T, dir string, server realServer) *sdkClient {
+	t.Helper()
+	c := startSDKClient(t, dir, server.toldServer)
+	c.call(server.tool, server.arguments)
+	c.family = findKin(dir, c.cmd.Process.Pid)
+	return c
+}
+
+// startSDKClient returns once the client has met its server.
+func startSDKClient(t *testing.T, dir string, server toldServer) *sdkClient {
 	t.Helper()
 	testkit.Long(t)
 	_, err := exec.LookPath("node")
 	testkit.Lacks(t, testkit.NPM, err != nil, "node")
-	_, err = os.Stat("npm/node_modules/@modelcontextprotocol/sdk")
-	testkit.Lacks(t, testkit.NPM, err != nil, "npm packages (npm ci in e2e/npm)")
-
-	config, err := json.Marshal(server)
-	if err != nil {
-		t.Fatal(err)
+	for _, file := range []string{everythingJS, "node_modules/@modelcontextprotocol/client"} {
+		_, err = os.Stat(filepath.Join("npm", file))
+		testkit.Lacks(t, testkit.NPM, err != nil, "npm packages (npm ci in e2e/npm)")
 	}
-	c := &sdkClient{t: t, dir: dir, cmd: exec.Command("node", "client.mjs", string(config)), stderr: filepath.Join(dir, "stderr")}
+	config, err := json.Marshal(server)
+	ok(t, err)
+	c := &sdkClient{t: t, dir: dir, cmd: exec.Command("node", cmp.Or(server.Client, "patient.mjs"), string(config)), stderr: filepath.Join(dir, "stderr")}
 	c.cmd.Dir = "npm"
 	c.run()
 	t.Cleanup(c.endAll)
-	answer := c.hear()
-	if answer.Event != "ready" || answer.Error || answer.Tools == 0 {
+	if answer := c.hear(); answer.Event != "ready" || answer.Error || answer.Text == "0" {
 		t.Fatalf("the server does not work: %+v\n%s", answer, c.complaint())
 	}
-	c.family = findKin(dir, c.cmd.Process.Pid)
 	return c
+}
+
+// order has the client do something, and expects no error.
+func (c *sdkClient) order(order map[string]any) sdkAnswer {
+	c.t.Helper()
+	b, err := json.Marshal(order)
+	ok(c.t, err)
+	_, err = fmt.Fprintf(c.orders, "%s\n", b)
+	ok(c.t, err)
+	answer := c.hear()
+	if answer.Error {
+		c.t.Fatalf("the client saw an error: %+v\n%s", answer, c.complaint())
+	}
+	return answer
+}
+
+func (c *sdkClient) call(name string, arguments any) sdkAnswer {
+	c.t.Helper()
+	return c.order(map[string]any{"call": map[string]any{"name": name, "arguments": arguments}})
 }
 
 func (c *sdkClient) run() {
 	c.t.Helper()
 	// A file, because a pipe would be held open by every process that is left behind.
 	stderr, err := os.Create(c.stderr)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	ok(c.t, err)
 	defer stderr.Close()
 	pipe, stdout, err := os.Pipe()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	ok(c.t, err)
 	defer stdout.Close()
 	c.cmd.Stdout, c.cmd.Stderr = stdout, stderr
 	c.pipe, c.answers = pipe, bufio.NewReader(pipe)
@@ -273,26 +280,15 @@ func (c *sdkClient) run() {
 }
 
 type sdkAnswer struct {
-	Event string
-	Tools int
-	Error bool
-	Text  string
-	// Of patient.mjs: what came before the answer.
-	Updated, Logged, Complaints []string
-	// Of crowd.mjs: how often what came.
-	Counts map[string]int
+	Event, Text string
+	Error       bool
+	// What came before the answer.
+	Updated, Complaints []string
 }
 
 func (c *sdkClient) hear() sdkAnswer {
 	c.t.Helper()
-	return c.hearWithin(startPatience)
-}
-
-func (c *sdkClient) hearWithin(patience time.Duration) sdkAnswer {
-	c.t.Helper()
-	if err := c.pipe.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		c.t.Fatal(err)
-	}
+	ok(c.t, c.pipe.SetReadDeadline(time.Now().Add(startPatience)))
 	line, err := c.answers.ReadBytes('\n')
 	if err != nil {
 		c.t.Fatalf("hear from the client: %v\n%s", err, c.complaint())
@@ -315,15 +311,8 @@ func (c *sdkClient) complaint() string {
 // close lets the SDK shut the server down as it thinks best, which ends with SIGTERM and SIGKILL to its direct child.
 func (c *sdkClient) close() {
 	c.t.Helper()
-	if _, err := fmt.Fprintln(c.orders, "close"); err != nil {
-		c.t.Fatalf("ask the client to close: %v", err)
-	}
-	if answer := c.hear(); answer.Event != "closed" {
-		c.t.Fatalf("want the client closed, got %+v", answer)
-	}
-	if err := c.orders.Close(); err != nil {
-		c.t.Fatalf("close the client's stdin: %v", err)
-	}
+	c.order(map[string]any{"close": true})
+	_ = c.orders.Close()
 	if err := c.cmd.Wait(); err != nil {
 		c.t.Errorf("the client failed: %v\n%s", err, c.complaint())
 	}

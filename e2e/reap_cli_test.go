@@ -54,24 +54,16 @@ func TestReapOnFullDisk(t *testing.T) {
 		return
 	}
 	const metrics = "/run/metrics"
-	if err := os.Mkdir(metrics, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Mkdir(metrics, 0o755))
 	for _, dir := range []string{"/run", metrics} {
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755,size=64k"); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(metrics, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755,size=64k"))
+		ok(t, os.MkdirAll(metrics, 0o755))
 	}
 	s := dead(t)
 	const file = metrics + "/mcp.prom"
 	operator.reap(t, 1, "--metrics-file="+file)
 	before, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	fillUp(t, metrics+"/filler")
 	fillUp(t, "/run/filler")
 	if o := operator.run(t, "reap", "--kill", "--metrics-file="+file); o.code != 2 || !strings.Contains(o.stderr, "no space left") {
@@ -90,9 +82,7 @@ func TestReapOnFullDisk(t *testing.T) {
 func fillUp(t *testing.T, name string) {
 	t.Helper()
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer f.Close()
 	for {
 		if _, err := f.Write(make([]byte, 4096)); err != nil {

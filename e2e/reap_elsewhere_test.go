@@ -14,68 +14,6 @@ import (
 
 // A pass from where it does not see everything: from a container, behind a /proc that hides others, or as a user in no list.
 
-// In a container that shares /run, the host's records are no evidence: their numbers mean other processes there, and the cgroups that
-// they name may not be in sight.
-func TestReapInAContainerThatSharesRun(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	const firstPIDNamespace = 0xEFFFFFFC // PROC_PID_INIT_INO
-	for name, c := range map[string]struct {
-		pidns   uint64
-		classes string
-		left    int
-	}{
-		"of the host":    {firstPIDNamespace, "suspect", 1},
-		"of a container": {firstPIDNamespace + 100, "record", 0}, // the control
-	} {
-		victim := startInnocent(t, 0)
-		outgrow(t)
-		forge(t, 0, "/run/mcp-tether", func(p *page) { p.Host.PIDNS, p.Cgroup = c.pidns, "/sys/fs/cgroup/user.slice/mcp-tether-"+anID }, victim.pid)
-		cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", tether, "reap", "--kill", "--unwrapped", "--json")
-		cmd.Env = operator.command().Env
-		r := parseSweep(t, c.left, finish(t, cmd))
-		left, _ := filepath.Glob("/run/mcp-tether/" + anID + ".json")
-		if r.classes() != c.classes || len(left) != c.left {
-			t.Errorf("%s: found %v, left %v", name, r.Findings, left)
-		}
-		if c.left > 0 && !strings.Contains(r.Findings[0].Advice, "run mcp-tether reap in that namespace") {
-			t.Errorf("%s: advice %q", name, r.Findings[0].Advice)
-		}
-		victim.wantAlive(t, name)
-		_ = os.RemoveAll("/run/mcp-tether")
-	}
-}
-
-// In a container with the host's pid namespace and a /run of its own, the processes of living sessions are in sight, and their
-// records are not. The control is the same session when nobody is left to end it.
-func TestReapInAContainerThatSharesProcesses(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	s := startGateway(t).newSession()
-	s.shareRuntime()
-	s.Spawn(setup{Flags: polite("--cgroup=off")}, node(s.Dir, "serve", "daemon", "setsid")...)
-	s.WaitReady()
-	outgrow(t)
-	inside := func(code int) sweep {
-		script := `mount --make-rprivate / && mount -t tmpfs own /run && exec "$@"`
-		cmd := exec.Command("unshare", "--mount", "sh", "-c", script, "sh", tether, "reap", "--kill", "--unwrapped", "--json")
-		cmd.Env = operator.command().Env
-		return parseSweep(t, code, finish(t, cmd))
-	}
-	before := len(s.Members())
-	if r := inside(0); len(r.Findings) > 0 || len(s.Members()) != before {
-		t.Errorf("found %v, and of %d processes there are %v", r.Findings, before, s.Members())
-	}
-	s.gw.killWithAnchor(t, s.PID)
-	outgrow(t)
-	if r := inside(0); r.classes() != "mark" {
-		t.Errorf("control: found %v", r.Findings)
-	}
-	s.WaitDead()
-}
-
 // Where /proc hides the processes of others, a gateway of another user is not to be seen, which does not make it dead. What a record
 // proves is ended: the control.
 func TestReapWithHiddenProcesses(t *testing.T) {

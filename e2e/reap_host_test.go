@@ -59,11 +59,9 @@ func runOnOwnHost(t *testing.T, tree ...string) bool {
 	t.Helper()
 	storm(t, tree...)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	cwd, err := os.Getwd()
-	noError(t, err)
+	ok(t, err)
 	cmd := programs().Host(t.Context(), nest(t), []string{filepath.Dir(cwd), os.Getenv("HOME")},
 		self, "-test.run="+exactly(t.Name()), "-test.v", "-test.timeout=10m", "-test.short="+strconv.FormatBool(testing.Short()))
 	cmd.Env = append(hostEnviron(), inHost+"=1", "MCP_TETHER_BIN="+tether, fixtureOutside+"="+fixture, "TMPDIR=/tmp")
@@ -302,7 +300,7 @@ func freeze(t *testing.T, pid int) {
 }
 
 // outgrow returns when the clock tick in which a process was born is over: until then a sweep takes it for newborn.
-func outgrow(t *testing.T) {
+func outgrow(t testing.TB) {
 	t.Helper()
 	const tick = int64(10 * time.Millisecond)
 	now := func() int64 {

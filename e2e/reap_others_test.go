@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/e2e/stage"
 	"mcp-tether/e2e/testkit"
 )
 
@@ -50,9 +49,7 @@ func TestStopForgedSupervisor(t *testing.T) {
 			if err == nil {
 				err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			o := operator.run(t, append([]string{"stop", "--timeout=100ms"}, args...)...)
 			if owner == mallory { // the control
 				if victim.answers() == nil {
@@ -107,14 +104,6 @@ func TestReapDirectorySwapped(t *testing.T) {
 		for _, dir := range []string{precious, "/tmp/moved", malloryDir} {
 			_ = os.RemoveAll(dir)
 		}
-	}
-}
-
-// ok fails the test at an error.
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -324,45 +313,13 @@ func peak(t *testing.T, cmd *exec.Cmd, o outcome) {
 	t.Logf("%v: %d KiB, exit code %d, %.300s", cmd.Args[1], use.Maxrss, o.code, o.stderr)
 }
 
-// Two pid namespaces may share a file system of cgroups. From within the one, the leaf of a session of the other has members
-// without a number. It is not touched.
-func TestReapSparesLeavesOfAnotherNamespace(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	own, err := stage.OwnCgroup()
-	if err != nil || !nestable() {
-		testkit.Lacks(t, testkit.Cgroup, true, "a cgroup of its own")
-	}
-	victim := startInnocent(t, 0)
-	leaf := filepath.Join(own, "mcp-tether-fedcba9876543210")
-	ok(t, os.Mkdir(leaf, 0o755))
-	t.Cleanup(func() { _ = os.Remove(leaf) })
-	ok(t, os.WriteFile(filepath.Join(leaf, "cgroup.procs"), fmt.Append(nil, victim.pid), 0))
-	settle(t)
-	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", tether, "reap", "--kill", "--json")
-	cmd.Env = operator.command().Env
-	if r := parseSweep(t, 0, finish(t, cmd)); len(r.Findings) > 0 {
-		t.Errorf("found %v", r.Findings)
-	}
-	victim.wantAlive(t, "a pass in another pid namespace")
-	// The control: with a record of this namespace, the leaf is proof.
-	forge(t, 0, "/run/mcp-tether", func(p *page) { p.ID, p.Server, p.Cgroup = "fedcba9876543210", deadMark(t), leaf }, victim.pid)
-	operator.run(t, "reap", "--kill")
-	if victim.answers() == nil {
-		t.Error("the control: the member of a dead session's leaf lives")
-	}
-}
-
 // homeOf gives the user a home, in a password file of this host's own.
 func homeOf(t *testing.T, users ...int) map[int]string {
 	t.Helper()
 	homes, passwd := map[int]string{}, ""
 	base := t.TempDir()
 	for _, dir := range []string{base, filepath.Dir(base)} {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.Chmod(dir, 0o755))
 	}
 	for _, user := range users {
 		dir := filepath.Join(base, fmt.Sprint(user))
@@ -372,12 +329,8 @@ func homeOf(t *testing.T, users ...int) map[int]string {
 	}
 	file := filepath.Join(base, "passwd")
 	put(t, 0, file, []byte(passwd))
-	if err := os.Chmod(file, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount(file, "/etc/passwd", "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Chmod(file, 0o644))
+	ok(t, unix.Mount(file, "/etc/passwd", "", unix.MS_BIND, ""))
 	t.Cleanup(func() { _ = unix.Unmount("/etc/passwd", unix.MNT_DETACH) })
 	return homes
 }
@@ -388,8 +341,6 @@ func configure(t *testing.T, user int, home string, command ...string) {
 	b, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"one": map[string]any{"command": command[0], "args": command[1:]},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	put(t, user, filepath.Join(home, ".claude.json"), b)
 }

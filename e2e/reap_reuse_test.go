@@ -19,9 +19,7 @@ import (
 func startInnocent(t *testing.T, user int) innocent {
 	t.Helper()
 	i, err := newInnocent(user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(i.end)
 	return i
 }
@@ -89,9 +87,7 @@ func reuse(t *testing.T, pid int) innocent {
 		startInnocent(t, 0).end()
 	}
 	for range 1000 {
-		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Appendf(nil, "%d", pid-1), 0); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Appendf(nil, "%d", pid-1), 0))
 		i := startInnocent(t, 0)
 		if i.pid == pid {
 			return i

@@ -91,9 +91,7 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 	// The member that obeys is gone: the sweep has begun. An end amid the sweep is held up by nothing either. The sweep is
 	// stopped, or it might be over before the session is.
 	sweeper := fresh.sweeper()
-	if err := stage.WaitFree(dead.Flock, testkit.Patience); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, stage.WaitFree(dead.Flock, testkit.Patience))
 	freeze(t, sweeper)
 	if !dead.Alive() {
 		t.Fatal("the sweep was over before it was stopped")

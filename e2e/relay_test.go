@@ -85,7 +85,7 @@ func TestRelayIsTransparent(t *testing.T) {
 			got := c.readAll()
 			wantCode(t, c, 0)
 			received, err := os.ReadFile(kept)
-			noError(t, err)
+			ok(t, err)
 			if !bytes.Equal(received, text) || bytes.Equal(got, text) != (name != "control") {
 				t.Errorf("of %d bytes the server got %d, and the client %d, or others", len(text), len(received), len(got))
 			}
@@ -133,7 +133,7 @@ func lotsOf(t *testing.T, size int) (path string, text []byte) {
 	line := lineOf(1000)
 	text = bytes.Repeat(line, size/len(line))
 	path = filepath.Join(t.TempDir(), "lots")
-	noError(t, os.WriteFile(path, text, 0o600))
+	ok(t, os.WriteFile(path, text, 0o600))
 	return path, text
 }
 
@@ -156,7 +156,7 @@ func TestRelayKeepsTheOrderOfEnds(t *testing.T) {
 			_, err := c.in.Write(words)
 			c.s.ok(errors.Join(err, c.in.Close()))
 			want, err := os.ReadFile(fixture)
-			noError(t, err)
+			ok(t, err)
 			if got := c.readAll(); !bytes.Equal(bytes.TrimLeft(got, " "), append([]byte("65536\n"), want...)) {
 				t.Errorf("got %d bytes, or others", len(got))
 			}
@@ -184,9 +184,9 @@ func TestRelayBetweenFiles(t *testing.T) {
 	t.Parallel()
 	path, text := lotsOf(t, mib)
 	in, err := os.Open(path)
-	noError(t, err)
+	ok(t, err)
 	out, err := os.OpenFile(path+".out", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	noError(t, err)
+	ok(t, err)
 	c := startOn(t, in, out, awakeFlags(), "cat")
 	wantCode(t, c, 0)
 	if got, err := os.ReadFile(path + ".out"); err != nil || !bytes.Equal(got, text) {
@@ -198,9 +198,9 @@ func TestRelayBetweenFiles(t *testing.T) {
 func capacityOf(t *testing.T, f *os.File) (n int) {
 	t.Helper()
 	raw, err := f.SyscallConn()
-	noError(t, err)
-	noError(t, raw.Control(func(fd uintptr) { n, err = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0) }))
-	noError(t, err)
+	ok(t, err)
+	ok(t, raw.Control(func(fd uintptr) { n, err = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0) }))
+	ok(t, err)
 	return n
 }
 
@@ -218,7 +218,7 @@ func TestRelayPassesOtherFramings(t *testing.T) {
 			c := newClient(t, "pipe", append(flags, polite()...), "cat")
 			for _, part := range []string{framed[:7], framed[7:]} {
 				_, err := c.in.WriteString(part)
-				noError(t, err)
+				ok(t, err)
 				pause(20 * time.Millisecond)
 			}
 			got := make([]byte, len(framed))
@@ -236,13 +236,13 @@ func TestRelayPassesOtherFramings(t *testing.T) {
 	}
 	c := newClient(t, "pipe", awakeFlags(polite()...), "cat")
 	_, err := c.in.WriteString(body)
-	noError(t, err)
+	ok(t, err)
 	pause(200 * time.Millisecond)
 	_ = c.out.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 	if n, err := c.out.Read(make([]byte, 10)); err == nil {
 		t.Errorf("%d bytes of half a line came", n)
 	}
-	noError(t, c.in.Close())
+	ok(t, c.in.Close())
 	if rest := c.readAll(); string(rest) != body {
 		t.Errorf("in the end %q", rest)
 	}

@@ -134,8 +134,8 @@ func TestRestartOn(t *testing.T) {
 	s := greeted(t, setup{Flags: polite("--restart-on="+built, "--restart-on", src)}, "serve", "daemon")
 	change := func(path string) {
 		t.Helper()
-		noError(t, os.WriteFile(path+".new", []byte("x"), 0o600))
-		noError(t, os.Rename(path+".new", path))
+		ok(t, os.WriteFile(path+".new", []byte("x"), 0o600))
+		ok(t, os.Rename(path+".new", path))
 	}
 	restarts := 0
 	for _, path := range []string{built, filepath.Join(src, "a"), built} {

@@ -26,9 +26,7 @@ type opens struct {
 func hide(t testing.TB, suffixes ...string) *opens {
 	t.Helper()
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	o := &opens{t: t, hidden: suffixes, socket: os.NewFile(uintptr(p[0]), "ours"), theirs: os.NewFile(uintptr(p[1]), "theirs")}
 	t.Cleanup(func() { _, _ = o.socket.Close(), o.theirs.Close() })
 	return o
@@ -48,9 +46,7 @@ func (o *opens) answer() {
 		o.t.Fatalf("%d control messages instead of a listener: %v", len(messages), err)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	ok(o.t, err)
 	go o.serve(fds[0])
 }
 

@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"mcp-tether/e2e/stage"
+	"mcp-tether/e2e/testkit"
 )
 
 // ownRecord is the id of the record that names this session's server, among those of others, which may be removed meanwhile. A
 // server may be ready before its record is written.
 func (s *session) ownRecord() (own string) {
 	s.t.Helper()
-	awaitTrue(s.t, fmt.Sprint("a record that names server ", s.Server), func() bool {
+	testkit.Until(s.t, fmt.Sprint("a record that names server ", s.Server), func() bool {
 		for _, id := range s.Records() {
 			if s.Record(id).Server.PID == s.Server {
 				own = id

@@ -164,9 +164,7 @@ func TestSharePsStop(t *testing.T) {
 	}
 	testkit.Until(t, "ps knows all", func() bool {
 		list.Sessions = nil
-		if err := json.Unmarshal([]byte(s.tether("ps", "--json")), &list); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal([]byte(s.tether("ps", "--json")), &list))
 		return len(list.Sessions) == 2 && list.Sessions[0].Sharing != nil && len(list.Sessions[0].Sharing.Sessions) == 2 &&
 			list.Sessions[1].Sharing != nil && len(list.Sessions[1].Sharing.Sessions) == 1
 	})
@@ -209,7 +207,7 @@ func wantOwnServer(t *testing.T, before, why string, dir os.FileMode) {
 	s := share(t)
 	s.flags = slices.DeleteFunc(s.flags, func(f string) bool { return strings.HasPrefix(f, "--log-file=") })
 	sessions := filepath.Join(s.Runtime, "mcp-tether")
-	noError(t, errors.Join(os.Mkdir(sessions, 0o700), os.Chmod(sessions, dir)))
+	ok(t, errors.Join(os.Mkdir(sessions, 0o700), os.Chmod(sessions, dir)))
 	// Limits of files bind the fixture's notes as well.
 	s.command = []string{"sh", "-c", "cat", s.Dir}
 	argv := slices.Concat([]string{tether, "run", "--stdout-guard"}, s.flags, []string{"--"}, s.command)

@@ -120,14 +120,14 @@ func (s *sharing) attach() *sharer {
 	c.cmd.Env = append(append(os.Environ(), "XDG_RUNTIME_DIR="+s.Runtime), s.env...)
 	c.cmd.Dir = s.Dir
 	stderr, err := os.OpenFile(s.Stderr, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	noError(s.t, err)
+	ok(s.t, err)
 	defer stderr.Close()
 	c.cmd.Stderr = stderr
 	var theirIn, theirOut *os.File
 	theirIn, c.in = testkit.Pipe(s.t)
 	c.out, theirOut = testkit.Pipe(s.t)
 	c.cmd.Stdin, c.cmd.Stdout = theirIn, theirOut
-	noError(s.t, c.cmd.Start())
+	ok(s.t, c.cmd.Start())
 	theirIn.Close()
 	theirOut.Close()
 	c.read = bufio.NewReader(c.out)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,38 +14,6 @@ import (
 	"mcp-tether/e2e/testkit"
 )
 
-// A host that can open nothing more has the next client wait, and ends none of those that it has.
-func TestShareWithoutDescriptors(t *testing.T) {
-	t.Parallel()
-	s := share(t)
-	first, host := s.client(), s.host()
-	var before unix.Rlimit
-	ok(t, unix.Prlimit(host, unix.RLIMIT_NOFILE, nil, &before))
-	free := 0
-	for err := error(nil); err == nil; free++ {
-		_, err = os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", host, free+1))
-	}
-	ok(t, unix.Prlimit(host, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free), Max: before.Max}, nil))
-	second := s.attach()
-	second.write(initialize(version))
-	s.until("connected", func() bool {
-		all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", firstChild(t, second.cmd.Process.Pid)))
-		return slices.ContainsFunc(all, func(fd string) bool {
-			is, _ := os.Readlink(fd)
-			return strings.HasPrefix(is, "socket:")
-		})
-	})
-	first.echo()
-	first.echo()
-	ok(t, unix.Prlimit(host, unix.RLIMIT_NOFILE, &before, nil))
-	if second.answer(0); s.starts() != 1 {
-		t.Errorf("%d servers were started", s.starts())
-	}
-	first.close()
-	second.close()
-	s.end()
-}
-
 // Whatever is said on the host's socket, its clients notice nothing.
 func TestShareOddWords(t *testing.T) {
 	t.Parallel()
@@ -54,15 +21,15 @@ func TestShareOddWords(t *testing.T) {
 	c := s.client()
 	sockets, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "share-*.sock"))
 	null, err := os.Open(os.DevNull)
-	noError(t, err)
+	ok(t, err)
 	defer null.Close()
 	n := int(null.Fd())
 	for text, fds := range map[string][]int{
 		"": nil, "x": nil, "{}": {n}, `{"session":{"pid":-1}}`: {n, n, n, n, n, n}, "null": {n, n, n, n, n, n, n, n, n}, strings.Repeat("[", 60<<10): {n, n, n, n, n, n},
 	} {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-		noError(t, err)
-		noError(t, unix.Connect(fd, &unix.SockaddrUnix{Name: sockets[0]}))
+		ok(t, err)
+		ok(t, unix.Connect(fd, &unix.SockaddrUnix{Name: sockets[0]}))
 		_ = unix.Sendmsg(fd, []byte(text), unix.UnixRights(fds...), nil, 0)
 		_ = unix.Close(fd)
 		c.echo()
@@ -80,13 +47,9 @@ func TestShareOtherUser(t *testing.T) {
 	sockets, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "share-*.sock"))
 	// Even where the directories let it in, the host does not take it.
 	for _, d := range []string{s.Dir, s.Gateway.Dir, filepath.Dir(s.Gateway.Dir), s.Runtime, filepath.Dir(sockets[0])} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.Chmod(d, 0o755))
 	}
-	if err := os.Chmod(sockets[0], 0o666); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Chmod(sockets[0], 0o666))
 	told := make(chan string)
 	go func() {
 		// The thread ends with the goroutine, so it may become another user.
@@ -98,9 +61,7 @@ func TestShareOtherUser(t *testing.T) {
 	}
 	c.echo()
 	c.close()
-	if err := os.Chmod(filepath.Dir(sockets[0]), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Chmod(filepath.Dir(sockets[0]), 0o700))
 	s.end()
 }
 

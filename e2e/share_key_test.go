@@ -59,13 +59,13 @@ func (s *sharing) inNamespace(kind string) []string {
 	holder := exec.Command("unshare", append(args, "sh", "-c", "echo; exec cat")...)
 	// It ends with its standard input. A signal at the death of its parent would also come at the end of the thread that started it.
 	in, err := holder.StdinPipe()
-	noError(s.t, err)
+	ok(s.t, err)
 	out, err := holder.StdoutPipe()
-	noError(s.t, err)
-	noError(s.t, holder.Start())
+	ok(s.t, err)
+	ok(s.t, holder.Start())
 	s.t.Cleanup(func() { _ = in.Close(); _ = holder.Wait() })
 	_, err = out.Read(make([]byte, 1))
-	noError(s.t, err)
+	ok(s.t, err)
 	pid := holder.Process.Pid
 	if kind == "time" {
 		pid = childrenOf(pid)[0]

@@ -40,9 +40,7 @@ func TestShareAndReap(t *testing.T) {
 	testkit.Until(t, "ours are dead", func() bool { return len(s.with("^"+tether+"\x00")) == 0 })
 	old := time.Now().Add(-time.Hour)
 	for _, f := range s.files() {
-		if err := os.Chtimes(f, old, old); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.Chtimes(f, old, old))
 	}
 	leaked := len(s.with()) > 0
 	var seen []string

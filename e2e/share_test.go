@@ -54,9 +54,7 @@ func kill(t *testing.T, pid int, sig syscall.Signal) {
 	if pid <= 1 {
 		t.Fatalf("signal %v: there is no process %d", sig, pid)
 	}
-	if err := unix.Kill(pid, sig); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, unix.Kill(pid, sig))
 }
 
 // What the first session had closed is not closed for the server of them all.
@@ -168,7 +166,8 @@ func TestShareHibernates(t *testing.T) {
 	s.tether("stop", ids[0])
 	a.wantExit(143)
 	b.echo()
-	s.end() // One that ends may be followed by others.
+	b.close() // It sleeps again, or is about to.
+	s.end()
 }
 
 // After long messages a host is back to what it was, but for what the runtime keeps for itself. Seen to keep ten megabytes.
@@ -196,10 +195,10 @@ func TestShareLongMessagesAreGivenBack(t *testing.T) {
 func pss(t *testing.T, pid int) (kilobytes int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	noError(t, err)
+	ok(t, err)
 	_, after, _ := strings.Cut(string(text), "\nPss_Anon:")
 	_, err = fmt.Sscan(after, &kilobytes)
-	noError(t, err)
+	ok(t, err)
 	return kilobytes
 }
 
@@ -211,6 +210,7 @@ func TestShareHibernatesAlone(t *testing.T) {
 	b.write(toolCall(77, "hold", "")) // What is open keeps a session awake.
 	host := s.host()
 	s.asleep(a)
+	a.write(toolCall(78, "hold", "")) // From here on it is awake, too.
 	a.echo()
 	if n := s.starts(); n != 1 || s.host() != host {
 		t.Errorf("%d servers were started", n)
@@ -281,11 +281,11 @@ func TestShareHangingHandshake(t *testing.T) {
 	t.Parallel()
 	s := share(t)
 	mode := filepath.Join(s.Dir, "mode")
-	noError(t, os.WriteFile(mode, []byte("mute"), 0o666))
+	ok(t, os.WriteFile(mode, []byte("mute"), 0o666))
 	c := s.attach()
 	c.write(initialize(version))
 	testkit.Until(t, "the handshake has begun", func() bool { return s.received("initialize") })
-	noError(t, os.Remove(mode))
+	ok(t, os.Remove(mode))
 	kill(t, c.cmd.Process.Pid, unix.SIGKILL)
 	_ = c.cmd.Wait()
 	s.awaitNone("^" + fixture + "\x00")

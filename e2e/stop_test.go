@@ -4,12 +4,9 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 )
-
-func decimalString(n int) string { return strconv.Itoa(n) }
 
 // named starts a session with a name, in the directory where every stop looks. Its graces are polite, but for these flags.
 func (g *gateway) named(name string, root string, flags ...string) *session {

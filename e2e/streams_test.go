@@ -34,9 +34,9 @@ func newClient(t *testing.T, stdio string, flags []string, argv ...string) *clie
 		join = socketpair
 	}
 	theirIn, in, err := join()
-	noError(t, err)
+	ok(t, err)
 	out, theirOut, err := join()
-	noError(t, err)
+	ok(t, err)
 	c := startOn(t, theirIn, theirOut, flags, argv...)
 	c.in, c.out = in, out
 	t.Cleanup(func() { _, _ = in.Close(), out.Close() })
@@ -65,22 +65,13 @@ func startOn(t *testing.T, in, out *os.File, flags []string, argv ...string) *cl
 	return c
 }
 
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 const lifelineFD = 9 // as in the fixture
 
 // holdLifeline opens the writing end. Not by os: the file would be non-blocking for all who inherit it.
 func holdLifeline(t *testing.T, l *lifeline) *os.File {
 	t.Helper()
 	fd, err := unix.Open(l.Path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return os.NewFile(uintptr(fd), l.Path)
 }
 
@@ -151,9 +142,7 @@ func TestLastOutputIsNotCut(t *testing.T) {
 				want := make([]byte, size)
 				_, _ = rand.NewChaCha8([32]byte{2}).Read(want)
 				file := filepath.Join(t.TempDir(), "words")
-				if err := os.WriteFile(file, want, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, os.WriteFile(file, want, 0o600))
 				for range testkit.Rounds(10) {
 					testLastOutput(t, stdio, file, want)
 				}

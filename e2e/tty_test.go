@@ -44,9 +44,7 @@ func openTTY(t *testing.T, env []string, lifeline *os.File, argv ...string) *tty
 		cmd.ExtraFiles[lifelineFD-3] = lifeline
 		defer lifeline.Close()
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, cmd.Start())
 	_ = slave.Close()
 	y := &tty{t: t, master: master, cmd: cmd}
 	t.Cleanup(func() {
@@ -61,18 +59,12 @@ func openPair(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	testkit.Lacks(t, testkit.Tools, err != nil, "pseudo terminals")
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	name := fmt.Sprintf("/dev/pts/%d", n)
 	other, err := unix.Open(name, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return os.NewFile(uintptr(fd), "ptmx"), os.NewFile(uintptr(other), name)
 }
 
@@ -81,9 +73,9 @@ func openPair(t *testing.T) (master, slave *os.File) {
 func keepOutput(t *testing.T, slave *os.File) {
 	t.Helper()
 	mode, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
-	noError(t, err)
+	ok(t, err)
 	mode.Lflag |= unix.NOFLSH
-	noError(t, unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, mode))
+	ok(t, unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, mode))
 }
 
 // newShell is a terminal with an interactive shell, whose prompt is "$? outer$ ". In its environment TETHER is the
@@ -161,9 +153,7 @@ func (y *tty) code(want string) {
 func (y *tty) resize(rows, columns uint16) {
 	y.t.Helper()
 	raw, err := y.master.SyscallConn()
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	ok(y.t, err)
 	var set error
 	err = raw.Control(func(fd uintptr) {
 		set = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,7 +46,7 @@ func TestPsWatch(t *testing.T) {
 	y := small(t, nil, "ps", "--watch")
 	y.expect("ready")
 	y.typed("\n")
-	for _, text := range []string{otherScreen, "SESSION", "\x1b[1m  " + decimalString(g.PID) + " fixture", "\x1b[7m> root  " + a.ID()[:8] + "  first?[2J?]0;x?  running", "\x1b[32m  root  " + b.ID()[:8]} {
+	for _, text := range []string{otherScreen, "SESSION", "\x1b[1m  " + strconv.Itoa(g.PID) + " fixture", "\x1b[7m> root  " + a.ID()[:8] + "  first?[2J?]0;x?  running", "\x1b[32m  root  " + b.ID()[:8]} {
 		y.expect(text)
 	}
 	y.typed("\x1b[B")
