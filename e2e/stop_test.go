@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -85,7 +86,7 @@ func TestStopSomeHaveEnded(t *testing.T) {
 	if o := user.run(t, "stop", gone, s.ID()); o.code != 2 || !s.whole(4) {
 		t.Errorf("a user who is mistaken: exit code %d, %s", o.code, o.stderr)
 	}
-	as := decimalString(nobody)
+	as := strconv.Itoa(nobody)
 	for _, c := range []struct {
 		ids  []string
 		code int
