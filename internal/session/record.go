@@ -130,7 +130,7 @@ const (
 
 // How often to read a record whose lease is held, and which so may be being written, and how long to wait between.
 const (
-	tornTries = 5
+	tornTries = 50
 	tornPause = 2 * time.Millisecond
 )
 
