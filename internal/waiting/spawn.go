@@ -9,16 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cloneArgs is struct clone_args, version 2 (clone(2)).
-type cloneArgs struct {
-	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
-}
-
 // spawn forks and executes the server, in its leaf if it has one.
 func (p *Page) spawn(w *polled) Event {
 	pid := -1
 	if p.FD.Leaf >= 0 {
-		args := cloneArgs{flags: unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD), cgroup: uint64(p.FD.Leaf)}
+		// struct clone_args, version 2 (clone(2)): flags, exit_signal and cgroup.
+		args := [11]uint64{0: unix.CLONE_INTO_CGROUP, 4: uint64(unix.SIGCHLD), 10: uint64(p.FD.Leaf)}
 		if pid = call(unix.SYS_CLONE3, address(&args), unsafe.Sizeof(args)); pid < 0 {
 			p.unmoved = -pid
 		}

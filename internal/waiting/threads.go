@@ -122,11 +122,13 @@ func (p *Page) stopAll() []process {
 		}
 	}
 	eachChild(own, add)
-	for n := 0; n < len(all); n++ {
+	for n := 0; ; n++ { // add makes it longer
+		if n == len(all) {
+			return all
+		}
 		all[n].send(unix.SIGSTOP)
 		eachChild(all[n].pid, add)
 	}
-	return all
 }
 
 // send signals a process through its pidfd, if it is still the child of its parent: no other process has its pid then.
