@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -166,6 +167,10 @@ func parsed(t *testing.T, b []byte) unixSocket {
 // A daemon that takes no more connections, with thousands that wait, hides no user: of such a socket alone the kernel does not tell.
 func TestUsersOfOneWithManyWaiting(t *testing.T) {
 	needPeers(t)
+	var kernel unix.Utsname
+	if err := unix.Uname(&kernel); err != nil || strings.HasPrefix(unix.ByteSliceToString(kernel.Release[:]), "5.") {
+		t.Skip("Linux 5 does not tell of a socket for which so many wait") // docs/kernels.md
+	}
 	const many = 2_100
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil || files.Cur < many+100 {
