@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,10 +49,31 @@ func ReadAll(xdgRuntime string) (all []Stored, dirs []*Directory, left []error) 
 				}
 			}
 		}
+		read.all = readAgain(read.all)
 	}) {
 		return nil, nil, []error{errSlow} // The directories stay open: they are still being read.
 	}
 	return read.all, read.dirs, read.left
+}
+
+// readAgain reads those again that may be being written, all of them for as long as Read does one: a full disk cuts many short.
+func readAgain(all []Stored) []Stored {
+	mayBeWritten := func(s Stored) bool { return s.Held && isTorn(s.Unread) }
+	for until := time.Now().Add(tornTime); slices.ContainsFunc(all, mayBeWritten) && time.Now().Before(until); {
+		time.Sleep(tornPause)
+		left := all[:0]
+		for _, s := range all {
+			ok := true
+			if mayBeWritten(s) {
+				s, ok = s.Dir.stored(s.ID)
+			}
+			if ok {
+				left = append(left, s)
+			}
+		}
+		all = left
+	}
+	return all
 }
 
 // stored reads one session; ok is false if it has ended meanwhile.
@@ -60,7 +83,7 @@ func (d *Directory) stored(id string) (s Stored, ok bool) {
 		return s, false
 	}
 	s = Stored{Dir: d, Held: held, Unread: err}
-	if s.Record, err = d.Read(id); err != nil {
+	if s.Record, err = d.read(id); err != nil {
 		s.Record = Record{ID: id}
 		if !errors.Is(err, unix.ENOENT) { // else its supervisor is about to write it, or died before it could
 			s.Unread = err
