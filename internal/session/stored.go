@@ -39,25 +39,27 @@ func ReadAll(xdgRuntime string) (all []Stored, dirs []*Directory, left []error) 
 	if !proc.InTime(proc.FilesTime, func() {
 		read.dirs, read.left = OpenAllBut(os.Getuid(), xdgRuntime)
 		for _, dir := range read.dirs {
-			ids, err := dir.IDs()
+			all, err := dir.ReadAll()
 			if err != nil {
 				read.left = append(read.left, err)
 			}
-			for _, id := range ids {
-				if s, ok := dir.stored(id); ok {
-					read.all = append(read.all, s)
-				}
-			}
+			read.all = append(read.all, all...)
 		}
-		read.all = readAgain(read.all)
 	}) {
 		return nil, nil, []error{errSlow} // The directories stay open: they are still being read.
 	}
 	return read.all, read.dirs, read.left
 }
 
-// readAgain reads those again that may be being written, all of them for as long as Read does one: a full disk cuts many short.
-func readAgain(all []Stored) []Stored {
+// ReadAll reads the records of a directory. Those that may be being written are read again, all of them for as long as Read does one:
+// a full disk cuts many short.
+func (d *Directory) ReadAll() (all []Stored, err error) {
+	ids, err := d.IDs()
+	for _, id := range ids {
+		if s, ok := d.stored(id); ok {
+			all = append(all, s)
+		}
+	}
 	mayBeWritten := func(s Stored) bool { return s.Held && isTorn(s.Unread) }
 	for until := time.Now().Add(tornTime); slices.ContainsFunc(all, mayBeWritten) && time.Now().Before(until); {
 		time.Sleep(tornPause)
@@ -65,7 +67,7 @@ func readAgain(all []Stored) []Stored {
 		for _, s := range all {
 			ok := true
 			if mayBeWritten(s) {
-				s, ok = s.Dir.stored(s.ID)
+				s, ok = d.stored(s.ID)
 			}
 			if ok {
 				left = append(left, s)
@@ -73,7 +75,7 @@ func readAgain(all []Stored) []Stored {
 		}
 		all = left
 	}
-	return all
+	return all, err
 }
 
 // stored reads one session; ok is false if it has ended meanwhile.
