@@ -93,7 +93,7 @@ func (b *inBox) ended() int {
 	return b.cmd.ProcessState.ExitCode()
 }
 
-// What a first process does with signals, orphans and codes is alone_test.go and exit_test.go.
+// What a first process does with signals, orphans and codes is alone_test.go.
 func TestDockerfile(t *testing.T) {
 	e := engineFor(t)
 	image := "mcp-tether-e2e:" + e.mark(t)

@@ -259,7 +259,7 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// stageClient is one gateway with its home, its model and its server.
+// gatewayStage is one gateway with its home, its model and its server.
 type gatewayStage struct {
 	t    *testing.T
 	g    realGateway

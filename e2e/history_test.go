@@ -58,7 +58,7 @@ func wantPast(t *testing.T, read func(args ...string) outcome, n int) []past {
 	return list.Sessions
 }
 
-// run runs a command below run with a history, and without a gateway of the test.
+// runIn runs a command below run with a history, and without a gateway of the test.
 func runIn(t *testing.T, env []string, words ...string) outcome {
 	t.Helper()
 	cmd := exec.Command(tether, append([]string{"run"}, words...)...)

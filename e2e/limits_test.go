@@ -237,7 +237,7 @@ var squeezed = []struct {
 }{
 	{name: "nothing", work: func(*testing.T, *session) {}},
 	{name: "a dead record on disk", begin: besideDead, work: func(*testing.T, *session) {
-		quiet(1500 * time.Millisecond) // past the moment of the sweep
+		quiet(1500 * time.Millisecond) // The sweep goes on meanwhile, or cannot.
 	}},
 	{name: "log to a full stderr", flags: []string{"--log-level=debug", "--log-file="}, work: func(_ *testing.T, s *session) {
 		for range 20 {

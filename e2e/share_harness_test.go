@@ -221,7 +221,7 @@ func (c *sharer) close() {
 	c.wantExit(0)
 }
 
-// wantExit expects the end of the attached process with a code.
+// wantExit expects the end of the attached session with a code.
 func (c *sharer) wantExit(code int) {
 	c.s.t.Helper()
 	timer := time.AfterFunc(testkit.Patience, func() { _ = c.cmd.Process.Kill() })

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"strconv"
 	"syscall"
 	"testing"
@@ -183,6 +184,21 @@ func TestTerminalHangUpLeaksBare(t *testing.T) {
 		t.Error("nothing is left of the bare tree")
 	}
 	s.EndAll()
+}
+
+// A person who talks to a server shares it with nobody, and is told so.
+func TestShareOnATerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r, w, err := os.Pipe()
+	ok(t, err)
+	defer r.Close()
+	y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + dir}, w, tether, "run", "--share", "--", "/bin/echo", "up")
+	y.expect("--share, --lazy, --hibernate, --on-crash, --restart-on, --stdout-guard and --keep-stderr have no effect on a terminal")
+	y.expect("up")
+	if err := y.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
 }
 
 func quoted(words []string) string {

@@ -10,7 +10,7 @@ import (
 	"mcp-tether/e2e/testkit"
 )
 
-// So does run itself to a person, and to nobody else.
+// A person at a terminal is told what was ended beside the server, and nobody else is.
 func TestTerminalSaysWhatWasEnded(t *testing.T) {
 	t.Parallel()
 	const leaves = `"$0" "$1" & "$0" "$2"; exit 0`

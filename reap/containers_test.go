@@ -113,8 +113,8 @@ func TestLabelledContainersOfTheLiving(t *testing.T) {
 	}
 }
 
-// Whatever a user asks to be left alone stays out of it.
-func TestContainersAndFilters(t *testing.T) {
+// A pass for one session is about the containers of that session alone.
+func TestContainersOfOneSession(t *testing.T) {
 	h := func() *machine {
 		return boxes(t, box("a", otherID), box("b", deadID), box("c", deadID, "supervisor=x"))
 	}

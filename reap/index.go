@@ -141,7 +141,7 @@ func (x *index) keepTree(p *process) {
 	}
 }
 
-// isTether reports whether a process is a living wrapper of ours: anchor, supervisor, attached process or host.
+// isTether reports whether a process is a living wrapper of ours: anchor, supervisor, waiter, front or host.
 func isTether(p *process) bool {
 	switch {
 	case p.Dead():

@@ -31,7 +31,6 @@ const (
 	Kernel      Want = "kernel"      // what a usual kernel of these years has, and no filter forbids: sock_diag, IPv6, time namespaces
 	Processes   Want = "processes"   // room for some thousand of them
 	FUSE        Want = "fuse"
-	Strace      Want = "strace"
 	Docker      Want = "docker" // an engine, in MCP_TETHER_TEST_ENGINE
 	Podman      Want = "podman"
 	NPM         Want = "npm" // node, and npm ci in e2e/npm
@@ -99,8 +98,6 @@ func probe(want Want) bool {
 		return err == nil
 	case Namespaces:
 		return os.Geteuid() == 0 && mayMount()
-	case Strace:
-		return has("strace")
 	case Processes:
 		return stage.Room() > 4096
 	case Tools:

@@ -23,21 +23,25 @@ func HoldingsOf(tree []proc.Stat) (Holdings, error) {
 		s.except[to] = true
 		return true
 	})
-	for i := 0; err == nil && i < len(tree); i++ {
-		err = s.descriptors(&tree[i])
+	if err != nil {
+		return nil, err
 	}
-	if err != nil || len(s.sockets) == 0 {
+	// A plain user may not look at a process that is just ending. What the others hold is told all the same.
+	for i := range tree {
+		err = errors.Join(err, s.descriptors(&tree[i]))
+	}
+	if len(s.sockets) == 0 {
 		return s.found, err
 	}
 	pids := make([]int, len(tree))
 	for i := range tree {
 		pids[i] = tree[i].PID
 	}
-	open, err := openSockets(pids, s.sockets, s.sockets)
+	open, unread := openSockets(pids, s.sockets, s.sockets)
 	for ino, how := range open {
 		s.found["socket "+ino] = "it " + how
 	}
-	return s.found, err
+	return s.found, errors.Join(err, unread)
 }
 
 // search is one search for what a tree holds.

@@ -1,5 +1,5 @@
 // Package mcp knows the parts of the Model Context Protocol that package mux needs to put one server after another, and to
-// share one. Parse reads a line, and the walker finds values in it where they stand. The package does no input or output,
+// share one. Parse reads a line, and At finds values in it where they stand. The package does no input or output,
 // keeps no clock and logs nothing.
 //
 // What it relies on, by version of the specification and page (modelcontextprotocol.io/specification/VERSION/PAGE):

@@ -84,7 +84,7 @@ func TestNormalID(t *testing.T) {
 	}
 }
 
-// The walker agrees with encoding/json wherever that reads a message, and finds values that are as they stand there.
+// Parse agrees with encoding/json wherever that reads a message, and finds values that are as they stand there.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1,"\\\"",{}]}}}`,

@@ -9,8 +9,8 @@
 // An entry that cannot be read or parsed is unknown. Unknown is neither dead nor ours: callers get an error and must
 // leave the process alone.
 //
-// Only this package, package evidence and package cgroup read facts about processes and cgroups from /proc and cgroup
-// hierarchies. The machine's memory is read by package cli, through a library.
+// Only this package, evidence, cgroup and, without a runtime, waiting read facts about processes and cgroups from /proc and
+// cgroup hierarchies. The machine's memory is read by package cli, through a library.
 //
 // Who there is: id.go, stat.go, tree.go, table.go. What a process says of itself: memory.go, status.go. What is done to one: signal.go,
 // life.go, wait.go. Who has started us: gateway.go, owner.go. This process: self.go, start.go, catch.go, poll.go, descriptors.go,

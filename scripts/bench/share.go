@@ -115,7 +115,7 @@ func measureShare(b *bench) (table, error) {
 	return t, err
 }
 
-// weighShared is the PSS for each session: of the attached processes, of the host, and of the two processes of its
+// weighShared is the PSS for each session: of the attached sessions, of the host, and of the two processes of its
 // server's session.
 func weighShared(all []*live) (float64, error) {
 	var pids []int

@@ -83,6 +83,6 @@ const (
 	// startup is for a server to start, however busy the machine is.
 	startup = 30 * time.Second
 	// patience is how long a wrapper may take to clear up, and twice that where nobody is in a hurry. With the gateway gone
-	// mcp-tether waits 3 s after SIGTERM.
+	// mcp-tether waits 4 s after SIGTERM.
 	patience = 12 * time.Second
 )

@@ -5,8 +5,9 @@
 // Each case is one session in pid, mount and cgroup namespaces of its own. Its gateway starts mcp-tether, which starts
 // a server with four helpers. One is detached by setsid and a double fork, one has a cleared environment, one is deaf
 // to SIGTERM, and one is plain. A tracer follows the processes of mcp-tether through ptrace, and counts their system calls
-// by role and name: anchor and supervisor while they wait, the same as recovery and ender once they have a runtime. It makes the chosen call fail, delays it, or kills or stops the process there. Server and helpers run
-// untraced. Then the session is ended, and within a bound no process of it may be left.
+// by role and name: anchor and supervisor while they wait, the same as recovery and ender once they have a runtime. It makes
+// the chosen call fail, delays it, or kills or stops the process there. Server and helpers run untraced. Then the session is
+// ended, and within a bound no process of it may be left.
 //
 //	torture -bin bin/mcp-tether                      every case
 //	torture -bin bin/mcp-tether -sample 2m -seed 7   a random sample, the same for the same seed
