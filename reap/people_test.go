@@ -48,6 +48,10 @@ func TestFindPeoples(t *testing.T) {
 		"in use, of a session with --keep-nothing": {
 			given: func(h *machine) { inUse(h); s := h.dead(0); s.KeepNothing = true; s.keptIDs(h, why, 11) }, ended: []int{11, 12},
 		},
+		"kept by its name": {given: func(h *machine) { h.dead(10).Keep = []string{"daemon"}; mark(h, 11) }, ended: []int{10}},
+		"kept by its name, with --keep-nothing": {
+			given: func(h *machine) { h.dead(10).Keep = []string{"daemon"}; mark(h, 11) }, rules: Rules{KeepNothing: true}, ended: []int{10, 11, 12},
+		},
 		"another process by its number": {given: func(h *machine) { s := h.dead(0); s.keptIDs(h, why, 11); s.Kept[0].Start++ }},
 		"another user's":                {given: func(h *machine) { h.dead(0).keptIDs(h, why, 11); h.proc(11).UID = 7 }},
 		"kept by its mark":              {given: func(h *machine) { h.dead(0).keptIDs(h, teardown.KeepMark, 11) }},

@@ -59,7 +59,10 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	if s.Unread != nil {
 		f.Advice = adviceKeep + "; then remove its damaged record (--forget)"
 	}
-	f.group.Keep, f.group.Began, f.group.Inherited = s.Keep, s.Started, isInherited
+	f.group.Began, f.group.Inherited = s.Started, isInherited
+	if !x.keepsNothing(s.ID) {
+		f.group.Keep = s.Keep
+	}
 	x.fill(&f, tops, true)
 	x.claim(&f)
 	f.stays = x.keepsSome(s.ID)

@@ -61,16 +61,13 @@ func awaitEnd(id proc.ID, limit time.Time) {
 // it: its supervisor, or its anchor where the supervisor was killed.
 func (c *common) predecessor() (owner proc.ID, of *session.Record) {
 	dir := c.lease.Dir()
-	ids, err := dir.IDs()
+	all, err := dir.ReadAll()
 	if err != nil {
 		return proc.ID{}, nil
 	}
-	for _, id := range ids {
-		r, err := dir.Read(id)
-		if err != nil || id == c.id || id == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) {
-			continue
-		}
-		if alive, err := dir.Held(id); err != nil || !alive || c.goesOn(r, dir) {
+	for i := range all {
+		s, r := &all[i], all[i].Record
+		if !s.Held || s.Unread != nil || r.ID == c.id || r.ID == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) || c.goesOn(r, dir) {
 			continue
 		}
 		// A dead one may stay as a zombie that a tracer holds. Its pidfd is ready, so there is nothing to wait for.

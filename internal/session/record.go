@@ -128,18 +128,23 @@ const (
 	StateKept       = "kept"           // over, but a process belongs to people
 )
 
-// How often to read a record whose lease is held, and which so may be being written, and how long to wait between.
+// For how long to read a record again whose lease is held, and which so may be being written, and how long to wait between.
 const (
-	tornTries = 50
+	tornTime  = 100 * time.Millisecond
 	tornPause = 2 * time.Millisecond
 )
+
+// isTorn reports whether what was read is no whole record.
+func isTorn(err error) bool {
+	var torn *json.SyntaxError
+	return errors.As(err, &torn)
+}
 
 // Read reads a record. Symbolic links, FIFOs, oversized files, unknown versions and records that do not name their own
 // file are errors: such a record proves nothing. One in which nothing is written yet is none (os.ErrNotExist).
 func (d *Directory) Read(id string) (Record, error) {
 	r, err := d.read(id)
-	var torn *json.SyntaxError
-	for n := 1; n < tornTries && errors.As(err, &torn); n++ {
+	for until := time.Now().Add(tornTime); isTorn(err) && time.Now().Before(until); {
 		if held, _ := d.Held(id); !held {
 			// Nobody writes it any more. There may be thousands of such.
 			return d.read(id)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -37,20 +39,43 @@ func ReadAll(xdgRuntime string) (all []Stored, dirs []*Directory, left []error) 
 	if !proc.InTime(proc.FilesTime, func() {
 		read.dirs, read.left = OpenAllBut(os.Getuid(), xdgRuntime)
 		for _, dir := range read.dirs {
-			ids, err := dir.IDs()
+			all, err := dir.ReadAll()
 			if err != nil {
 				read.left = append(read.left, err)
 			}
-			for _, id := range ids {
-				if s, ok := dir.stored(id); ok {
-					read.all = append(read.all, s)
-				}
-			}
+			read.all = append(read.all, all...)
 		}
 	}) {
 		return nil, nil, []error{errSlow} // The directories stay open: they are still being read.
 	}
 	return read.all, read.dirs, read.left
+}
+
+// ReadAll reads the records of a directory. Those that may be being written are read again, all of them for as long as Read does one:
+// a full disk cuts many short.
+func (d *Directory) ReadAll() (all []Stored, err error) {
+	ids, err := d.IDs()
+	for _, id := range ids {
+		if s, ok := d.stored(id); ok {
+			all = append(all, s)
+		}
+	}
+	mayBeWritten := func(s Stored) bool { return s.Held && isTorn(s.Unread) }
+	for until := time.Now().Add(tornTime); slices.ContainsFunc(all, mayBeWritten) && time.Now().Before(until); {
+		time.Sleep(tornPause)
+		left := all[:0]
+		for _, s := range all {
+			ok := true
+			if mayBeWritten(s) {
+				s, ok = d.stored(s.ID)
+			}
+			if ok {
+				left = append(left, s)
+			}
+		}
+		all = left
+	}
+	return all, err
 }
 
 // stored reads one session; ok is false if it has ended meanwhile.
@@ -60,7 +85,7 @@ func (d *Directory) stored(id string) (s Stored, ok bool) {
 		return s, false
 	}
 	s = Stored{Dir: d, Held: held, Unread: err}
-	if s.Record, err = d.Read(id); err != nil {
+	if s.Record, err = d.read(id); err != nil {
 		s.Record = Record{ID: id}
 		if !errors.Is(err, unix.ENOENT) { // else its supervisor is about to write it, or died before it could
 			s.Unread = err
