@@ -5,7 +5,7 @@ package waiting
 import "golang.org/x/sys/unix"
 
 // Entered reports what this process has become before its runtime started, the page of its session, and for a supervisor
-// what has early.happened. linked is false in a binary that was not linked to enter at atExec.
+// what has happened. linked is false in a binary that was not linked to enter at atExec.
 func Entered() (role Role, page *Page, happening Event, linked bool) {
 	if early.role != None {
 		page = thePage()

@@ -79,7 +79,7 @@ func (w *polled) fired(n int) bool {
 	return f.Revents&unix.POLLNVAL == 0
 }
 
-// fewSignals is how many signals are taken in a turn: a flood is not to hide what else has early.happened.
+// fewSignals is how many signals are taken in a turn: a flood is not to hide what else has happened.
 const fewSignals = 64
 
 // fromKernel is SI_KERNEL (sigaction(2)): no process has sent the signal.
