@@ -108,6 +108,31 @@ func TestStatesDiffer(t *testing.T) {
 	}
 }
 
+// A descriptor of ours in place of a closed stream would be taken for that, and closed: without its gateway's, an anchor spins, and
+// ends the session when its time is over.
+func TestClosedStreamsArePlacesOfNothing(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"closed stdin", "closed streams"} {
+		s := startGateway(t).newSession()
+		argv := append(append([]string{fixture, "under"}, states[name]...), "--")
+		s.Spawn(setup{Bare: true}, append(argv, s.Wrap(quick(), "/bin/sleep", "1000")...)...)
+		testkit.Until(t, name+": an anchor that holds pidfds of its gateway and its supervisor", func() bool {
+			held := 0
+			links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.PID))
+			for _, link := range links {
+				if target, _ := os.Readlink(link); strings.Contains(target, "pidfd") {
+					held++
+				}
+			}
+			return held == 2
+		})
+		s.IDs = s.Records()
+		s.Signal(syscall.SIGTERM)
+		wantExit(t, s.Wait(), "exit 143")
+		s.Gone()
+	}
+}
+
 // In whatever state we are started, the session ends.
 func TestEndingsInStates(t *testing.T) {
 	t.Parallel()

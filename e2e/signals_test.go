@@ -12,6 +12,7 @@ import (
 var passed = []syscall.Signal{
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGALRM, syscall.SIGVTALRM,
 	syscall.SIGIO, syscall.SIGPWR, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGXCPU,
+	syscall.SIGABRT, syscall.SIGSTKFLT, // a runtime dies of these
 	35, 40, 64, // real time
 }
 

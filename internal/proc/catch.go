@@ -26,7 +26,9 @@ const JobControl SignalSet = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1
 const (
 	endingSignals SignalSet = 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGQUIT-1)
 	childSignal   SignalSet = 1 << (syscall.SIGCHLD - 1)
-	uncaught      SignalSet = 1<<(syscall.SIGKILL-1) | 1<<(syscall.SIGSTOP-1) | 1<<(syscall.SIGILL-1) | 1<<(syscall.SIGTRAP-1) |
+	// fatal are unblocked by the runtime, which dies of them where they are not caught, whatever the mask was.
+	fatal    SignalSet = 1<<(syscall.SIGABRT-1) | 1<<(syscall.SIGSTKFLT-1)
+	uncaught SignalSet = 1<<(syscall.SIGKILL-1) | 1<<(syscall.SIGSTOP-1) | 1<<(syscall.SIGILL-1) | 1<<(syscall.SIGTRAP-1) |
 		1<<(syscall.SIGBUS-1) | 1<<(syscall.SIGFPE-1) | 1<<(syscall.SIGSEGV-1) | 1<<(syscall.SIGSYS-1) | 1<<(syscall.SIGURG-1) |
 		1<<31 | 1<<32 | 1<<33
 )
@@ -90,8 +92,9 @@ func first(set SignalSet) syscall.Signal {
 	return syscall.Signal(bits.TrailingZeros64(uint64(set)) + 1)
 }
 
-// Listen catches all signals but those of the set leave. SIGPIPE, SIGXFSZ and SIGXCPU are ignored: our own writes and our own work
-// raise them. SIGHUP, SIGINT and SIGQUIT stay ignored if they were when the process started (nohup, background jobs of a shell).
+// Listen catches all signals but those of the set leave that stay blocked. SIGPIPE, SIGXFSZ and SIGXCPU are ignored: our own
+// writes and our own work raise them. SIGHUP, SIGINT and SIGQUIT stay ignored if they were when the process started (nohup,
+// background jobs of a shell).
 func Listen(leave SignalSet) (*Signals, error) {
 	ignored := ignoredAtStart()
 	for _, sig := range []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ, syscall.SIGXCPU} {
@@ -100,7 +103,7 @@ func Listen(leave SignalSet) (*Signals, error) {
 			return nil, err
 		}
 	}
-	return Catch(^(leave | ignored))
+	return Catch(^(leave&^fatal | ignored))
 }
 
 // ignoredAtStart are those of SIGHUP, SIGINT and SIGQUIT that were ignored when the process started. The runtime leaves two of

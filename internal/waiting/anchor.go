@@ -149,8 +149,7 @@ func (p *Page) collect() (ended bool) {
 // the session's processes have let go. Standard error stays, for a panic.
 func (p *Page) closeUnneeded() {
 	if !p.Terminal {
-		fd := call(unix.SYS_OPENAT, atWorkingDir, textAddress("/dev/null\x00"), unix.O_RDWR|unix.O_CLOEXEC)
-		if fd >= 0 {
+		if fd := openNull(); fd >= 0 {
 			call(unix.SYS_DUP3, uintptr(fd), 0, 0)
 			call(unix.SYS_DUP3, uintptr(fd), 1, 0)
 		}

@@ -85,6 +85,10 @@ func getppid() int { return call(unix.SYS_GETPPID) }
 
 func closeFD(fd int) { call(unix.SYS_CLOSE, uintptr(fd)) }
 
+func openNull() int {
+	return call(unix.SYS_OPENAT, atWorkingDir, textAddress("/dev/null\x00"), unix.O_RDWR|unix.O_CLOEXEC)
+}
+
 func openPidfd(pid int) int { return call(unix.SYS_PIDFD_OPEN, uintptr(pid), 0) }
 
 // fork is fork(2) with flags of clone(2).

@@ -124,7 +124,9 @@ func (p *Page) noteInherited() {
 		fail("mcp-tether: the limit of address space is too small to start: raise it, as by ulimit -v 1048576\n")
 	}
 	for fd := range p.closed {
-		p.closed[fd] = call(unix.SYS_FCNTL, uintptr(fd), unix.F_GETFD) < 0
+		if p.closed[fd] = call(unix.SYS_FCNTL, uintptr(fd), unix.F_GETFD) < 0; p.closed[fd] {
+			openNull() // It takes the number, which none of ours may have: closeUnneeded would close that.
+		}
 	}
 	p.ignored = early.found.Ignored & (1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
 	group := call(unix.SYS_GETPGID, 0)
