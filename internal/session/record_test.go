@@ -128,7 +128,7 @@ func TestReadAllTorn(t *testing.T) {
 	delete(torn, last.id)
 	written := make(chan error)
 	go func() {
-		time.Sleep(tornTime / 4)
+		<-time.After(tornTime / 10)
 		written <- last.Write(Record{Version: Version, ID: last.id})
 	}()
 	all, dirs, left := ReadAll(runtime)
