@@ -72,6 +72,7 @@ type target struct {
 	Result
 	asked bool // it had its grace period
 	tries int
+	said  error // why the last try came to nothing
 }
 
 // look lists what is left. What it does not meet any more is gone.
@@ -131,7 +132,11 @@ func (r *removal) round(ctx context.Context, left []*target) {
 				defer func() { <-slots }()
 				t.tries++
 				if err := r.end(ctx, t); err != nil && !errors.Is(err, errNotFound) {
-					t.Err = fmt.Errorf("%s %s: %w", t.Kind, cmp.Or(t.Name, t.ID), err)
+					// What the engine has said tells more than that the time is up.
+					if t.said == nil || ctx.Err() == nil {
+						t.said = fmt.Errorf("%s %s: %w", t.Kind, cmp.Or(t.Name, t.ID), err)
+					}
+					t.Err = t.said
 				}
 			})
 		}
