@@ -78,15 +78,24 @@ func (s *soak) live(number int) {
 func (s *soak) readLog(p plan) {
 	log, _ := os.ReadFile(p.log())
 	_ = errors.Join(os.Remove(p.log()), os.RemoveAll(p.place()))
+	type counts struct{ Sleeps, Restarts int }
+	sessions := map[string]counts{} // Each event tells of all until then.
 	for line := range bytes.Lines(log) {
-		var event struct{ Sleeps, Restarts int }
+		var event struct {
+			Session string
+			counts
+		}
 		if bytes.Contains(line, []byte("not in the history")) {
 			s.tally.count("sessions that could not be written to the history")
 		}
 		if json.Unmarshal(line, &event) == nil {
-			s.tally.add("naps", event.Sleeps)
-			s.tally.add("servers started again after their end", event.Restarts)
+			was := sessions[event.Session]
+			sessions[event.Session] = counts{max(was.Sleeps, event.Sleeps), max(was.Restarts, event.Restarts)}
 		}
+	}
+	for _, n := range sessions {
+		s.tally.add("naps", n.Sleeps)
+		s.tally.add("servers started again after their end", n.Restarts)
 	}
 }
 
