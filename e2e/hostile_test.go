@@ -115,7 +115,9 @@ func testNested(t *testing.T, cgroup string, end func(*session, []int)) {
 	s.IDs = s.Records()
 	chain := []int{s.PID}
 	for range 3 {
-		chain = append(chain, s.below(chain[len(chain)-1]))
+		up := chain[len(chain)-1]
+		testkit.Until(t, "what started the session has ended", func() bool { return len(childrenOf(up)) == 1 })
+		chain = append(chain, s.below(up))
 	}
 	end(s, append(chain, s.Server))
 	s.Gone()
