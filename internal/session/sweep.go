@@ -30,21 +30,11 @@ func (d *Directory) TakeSweep() (*Lease, error) {
 	return l, err
 }
 
-// manyRecords take as long to look at as a server takes to start.
-const manyRecords = 1000
-
-// HasDead reports whether there is anything that a sweep might end: a session whose supervisor is dead, or a host's place. Each start
-// asks. If it finds nothing among many records, the next look is due in a minute, as if this one had been a sweep.
+// HasDead reports whether there is anything that a sweep might end: a session whose supervisor is dead, or a host's place.
 func (d *Directory) HasDead() bool {
 	ids, _ := d.IDs()
-	dead := d.hasDeadPlaces() || slices.ContainsFunc(ids, func(id string) bool {
+	return d.hasDeadPlaces() || slices.ContainsFunc(ids, func(id string) bool {
 		held, err := d.Held(id)
 		return err == nil && !held
 	})
-	if !dead && len(ids) > manyRecords {
-		if lock, err := d.TakeSweep(); err == nil {
-			lock.Release()
-		}
-	}
-	return dead
 }

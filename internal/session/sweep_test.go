@@ -61,25 +61,3 @@ func TestHasDead(t *testing.T) {
 		t.Error("a dead session does not count")
 	}
 }
-
-// A start of one in many thousands does not look at all the others each time.
-func TestManyAreLookedAtOnceAMinute(t *testing.T) {
-	dir := open(t, t.TempDir())
-	add := func(n int) {
-		for range n {
-			l, err := dir.Take(NewID())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(l.Release)
-		}
-	}
-	add(manyRecords)
-	if dir.HasDead() || !dir.SweepDue() {
-		t.Error("a look at few puts the sweep off")
-	}
-	add(1)
-	if dir.HasDead() || dir.SweepDue() {
-		t.Error("a look at many puts no sweep off")
-	}
-}
